@@ -124,22 +124,38 @@ static int take_name(struct subscription_cursor *c, const char *const *names, in
 }
 
 struct moment {
-  int month, day, weekday; /* -1: not named */
+  int year, month, day, weekday; /* -1: not named */
+  int later;                     /* days: 1 for tomorrow; -1: not named */
   int hour, minute;
 };
 
-/* "3pm", "2:30pm", "3:05 PM", "15:00". */
+/* "p.m.", "PM" */
+static bool take_half(struct subscription_cursor *c, char half) {
+  const char plain[] = {half, 'm', '\0'}, dotted[] = {half, '.', 'm', '.', '\0'};
+  return take_word(c, dotted) || take_word(c, plain);
+}
+
+/* "3pm", "2:30pm", "3:05 PM", "15:00", "15:00:30", "noon". */
 static bool take_time(struct subscription_cursor *c, struct moment *m) {
   struct subscription_cursor start = *c;
   bool exact = false;
+  int seconds;
+  if (take_word(c, "noon") || take_word(c, "midnight")) {
+    m->hour = start.rest.n - c->rest.n > strlen(" noon") ? 24 : 12;
+    return true;
+  }
   if (!take_number(c, 23, &m->hour))
     return false;
   if (c->rest.n > 0 && c->rest.p[0] == ':') {
     c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
     exact = take_number(c, 59, &m->minute);
+    if (exact && c->rest.n > 0 && c->rest.p[0] == ':') {
+      c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
+      exact = take_number(c, 60, &seconds);
+    }
   }
-  bool pm = take_word(c, "pm");
-  if ((pm || take_word(c, "am")) && m->hour >= 1 && m->hour <= 12) {
+  bool pm = take_half(c, 'p');
+  if ((pm || take_half(c, 'a')) && m->hour >= 1 && m->hour <= 12) {
     m->hour = m->hour % 12 + (pm ? 12 : 0);
     return true;
   }
@@ -148,38 +164,127 @@ static bool take_time(struct subscription_cursor *c, struct moment *m) {
   return exact;
 }
 
-/* "Nov 25 at 3pm", "Monday 12:00 AM", "3pm"; false: no time at all. */
-static bool take_moment(struct subscription_cursor *c, struct moment *m) {
+/* "25", "25th"; not the hour of "3pm" or "15:00". */
+static bool take_day(struct subscription_cursor *c, struct moment *m) {
+  static const char *const endings[] = {"st", "nd", "rd", "th"};
+  struct subscription_cursor start = *c;
+  int day;
+  if (!take_number(c, 31, &day) || day == 0)
+    return false;
+  bool ends = false;
+  for (size_t i = 0; i < ARRAY_LEN(endings) && !ends; i++)
+    ends = c->rest.n > 0 && isalpha((unsigned char)c->rest.p[0]) && take_word(c, endings[i]);
+  if (!ends && c->rest.n > 0 && c->rest.p[0] != ' ' && c->rest.p[0] != ',') {
+    *c = start;
+    return false;
+  }
+  m->day = day;
+  return true;
+}
+
+static void take_year(struct subscription_cursor *c, struct moment *m) {
+  struct subscription_cursor before = *c;
+  int year;
+  if (take_number(c, 9999, &year) && year >= 2000)
+    m->year = year;
+  else
+    *c = before;
+}
+
+/* "2026-11-25", with a T or a space behind. */
+static bool take_iso_date(struct subscription_cursor *c, struct moment *m) {
+  struct subscription_cursor start = *c;
+  int year, month, day;
+  if (take_number(c, 9999, &year) && year >= 2000 && take_word(c, "-") &&
+      take_number(c, 12, &month) && month > 0 && take_word(c, "-") && take_number(c, 31, &day) &&
+      day > 0) {
+    *m = (struct moment){.year = year, .month = month - 1, .day = day, .weekday = -1, .later = -1};
+    (void)take_word(c, "T");
+    return true;
+  }
+  *c = start;
+  return false;
+}
+
+/* "Nov 25", "Nov 25th, 2026", "25 Nov 2026" */
+static bool take_date(struct subscription_cursor *c, struct moment *m) {
   static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                        "jul", "aug", "sep", "oct", "nov", "dec"};
-  static const char *const days[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
-  int year;
-  *m = (struct moment){.day = -1};
-  (void)(take_word(c, "at ") || take_word(c, "on "));
-  m->weekday = take_name(c, days, 7);
+  struct subscription_cursor start = *c;
+  bool first = take_day(c, m);
   m->month = take_name(c, months, 12);
-  if (m->month >= 0 && !take_number(c, 31, &m->day))
-    return false;
-  struct subscription_cursor before = *c;
-  if (m->month >= 0 && (!take_number(c, 9999, &year) || year < 2000))
-    *c = before;
+  if (m->month >= 0 && (first || take_day(c, m))) {
+    take_year(c, m);
+    return true;
+  }
+  *c = start;
+  bool named = m->month >= 0;
+  m->month = m->day = -1;
+  return !named; /* a month without a day is none */
+}
+
+/* "Nov 25 at 3pm", "Monday 12:00 AM", "tomorrow, 3pm", "3pm"; false: no time at all. */
+static bool take_moment(struct subscription_cursor *c, struct moment *m) {
+  static const char *const days[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
+  *m = (struct moment){.year = -1, .month = -1, .day = -1, .weekday = -1, .later = -1};
+  (void)(take_word(c, "at ") || take_word(c, "on "));
+  if (!take_iso_date(c, m)) {
+    if (take_word(c, "today"))
+      m->later = 0;
+    else if (take_word(c, "tomorrow"))
+      m->later = 1;
+    m->weekday = take_name(c, days, 7);
+    if (!take_date(c, m))
+      return false;
+  }
   (void)take_word(c, "at ");
   return take_time(c, m) || m->month >= 0 || m->weekday >= 0;
+}
+
+/* "3 days 4 hours 12 minutes", "2h 5m", "3h5m0s": seconds; 0: none. */
+static int64_t take_duration(struct subscription_cursor *c) {
+  static const struct {
+    char letter;
+    int seconds;
+  } units[] = {{'d', DAY_S}, {'h', 60 * 60}, {'m', 60}, {'s', 1}};
+  int64_t sum = 0;
+  int n;
+  for (struct subscription_cursor at = *c; take_number(&at, 9999, &n); *c = at) {
+    size_t unit = 0;
+    skip(&at);
+    while (unit < ARRAY_LEN(units) &&
+           (at.rest.n == 0 || tolower((unsigned char)at.rest.p[0]) != units[unit].letter))
+      unit++;
+    if (unit == ARRAY_LEN(units))
+      break;
+    sum += (int64_t)n * units[unit].seconds;
+    while (at.rest.n > 0 && isalpha((unsigned char)at.rest.p[0]))
+      at.rest = (struct str){at.rest.p + 1, at.rest.n - 1};
+    (void)take_word(&at, "and ");
+  }
+  return sum;
 }
 
 /* --- a moment in a zone --- */
 
 struct zone {
-  struct str data; /* n 0: the local one */
+  bool fixed;      /* so many seconds east of UTC; else */
+  int64_t offset;  /* ... */
+  struct str data; /* what tzdata says; n 0: the local one */
 };
 
+static bool zone_offset_at(const struct zone *zone, int64_t at_s, int64_t *out) {
+  *out = zone->offset;
+  return zone->fixed || zone_offset(zone->data, at_s, out);
+}
+
 static int64_t to_utc(const struct zone *zone, struct tm *tm) {
-  if (zone->data.n == 0) {
+  if (!zone->fixed && zone->data.n == 0) {
     tm->tm_isdst = -1;
     return mktime(tm);
   }
   int64_t wall = timegm(tm), offset = 0;
-  for (int i = 0; i < 2 && zone_offset(zone->data, wall - offset, &offset); i++)
+  for (int i = 0; i < 2 && zone_offset_at(zone, wall - offset, &offset); i++)
     ;
   return wall - offset;
 }
@@ -188,24 +293,28 @@ static int64_t resolve(const struct moment *m, const struct zone *zone, int64_t 
   struct tm now = {0}, at;
   int64_t offset = 0;
   time_t local = (time_t)now_s;
-  if (zone->data.n == 0) {
+  if (!zone->fixed && zone->data.n == 0) {
     (void)localtime_r(&local, &now);
   } else {
-    if (!zone_offset(zone->data, now_s, &offset))
+    if (!zone_offset_at(zone, now_s, &offset))
       return 0;
     local += (time_t)offset;
     (void)gmtime_r(&local, &now);
   }
-  at = (struct tm){.tm_year = now.tm_year,
+  at = (struct tm){.tm_year = m->year >= 0 ? m->year - 1900 : now.tm_year,
                    .tm_mon = m->month >= 0 ? m->month : now.tm_mon,
                    .tm_mday = m->month >= 0 ? m->day : now.tm_mday,
                    .tm_hour = m->hour,
                    .tm_min = m->minute};
-  if (m->month < 0 && m->weekday >= 0)
+  if (m->month < 0 && m->later >= 0)
+    at.tm_mday += m->later;
+  else if (m->month < 0 && m->weekday >= 0)
     at.tm_mday += (m->weekday - now.tm_wday + 7) % 7;
   struct tm asked = at;
   int64_t utc = to_utc(zone, &at);
-  if (utc > now_s)
+  if (m->month >= 0 && at.tm_mday != asked.tm_mday && m->hour < 24)
+    return 0; /* there is no such day */
+  if (utc > now_s || m->year >= 0 || m->later >= 0)
     return utc;
   if (m->month >= 0) /* in December they speak of January; of a day that is just over they do not */
     asked.tm_year += utc < now_s - 30 * DAY_S;
@@ -214,33 +323,99 @@ static int64_t resolve(const struct moment *m, const struct zone *zone, int64_t 
   return to_utc(zone, &asked);
 }
 
+/* Zones that clients name without a place. Those that mean several are left out, but for the ones
+ * of the USA. */
+static bool zone_named(struct str name, struct zone *zone) {
+  static const struct {
+    const char *name;
+    int hours;
+  } zones[] = {{"UTC", 0},  {"GMT", 0},  {"Z", 0},    {"EST", -5}, {"EDT", -4},
+               {"CST", -6}, {"CDT", -5}, {"MST", -7}, {"MDT", -6}, {"PST", -8},
+               {"PDT", -7}, {"CET", 1},  {"CEST", 2}, {"JST", 9},  {"KST", 9}};
+  for (size_t i = 0; i < ARRAY_LEN(zones); i++)
+    if (name.n == strlen(zones[i].name) && strncasecmp(name.p, zones[i].name, name.n) == 0) {
+      *zone = (struct zone){.fixed = true, .offset = zones[i].hours * INT64_C(3600)};
+      return true;
+    }
+  return false;
+}
+
+/* "+9", "-08:00", "+0530" */
+static bool take_offset(struct subscription_cursor *c, struct zone *zone) {
+  struct subscription_cursor start = *c;
+  int hours, minutes = 0;
+  if (c->rest.n == 0 || (c->rest.p[0] != '+' && c->rest.p[0] != '-'))
+    return false;
+  int sign = c->rest.p[0] == '-' ? -1 : 1;
+  c->rest = (struct str){c->rest.p + 1, c->rest.n - 1};
+  bool ok = c->rest.n > 0 && c->rest.p[0] != ' ' && take_number(c, 1400, &hours);
+  if (ok && hours > 14) {
+    minutes = hours % 100;
+    hours /= 100;
+  } else if (ok && take_word(c, ":")) {
+    ok = take_number(c, 59, &minutes);
+  }
+  if (!ok) {
+    *c = start;
+    return false;
+  }
+  *zone = (struct zone){.fixed = true, .offset = sign * (hours * INT64_C(3600) + minutes * 60)};
+  return true;
+}
+
+/* "(Asia/Tokyo)", "(UTC+9)", "PST", "Z", "+09:00" behind a time. False: it names one that is not
+ * known; nothing at all is the local one. data: owned by the caller. */
+static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zone *zone) {
+  *zone = (struct zone){.data = STR("")};
+  if (take_offset(c, zone))
+    return true;
+  bool quoted = take_word(c, "(");
+  size_t n = 0;
+  skip(c);
+  while (n < c->rest.n && isalpha((unsigned char)c->rest.p[n]))
+    n++;
+  struct str name = {c->rest.p, n};
+  struct subscription_cursor behind = {.rest = {c->rest.p + n, c->rest.n - n}};
+  if (zone_named(name, zone)) {
+    struct zone moved;
+    if (take_offset(&behind, &moved))
+      *zone = moved;
+    return true;
+  }
+  if (!quoted)
+    return true; /* a word of the sentence */
+  const char *end = memchr(c->rest.p, ')', c->rest.n);
+  name.n = end ? (size_t)(end - c->rest.p) : 0;
+  bool known = read_zone(name, data);
+  zone->data = buf_view(data);
+  return known;
+}
+
+/* The moment that the text names here, in seconds since 1970; 0: none. */
+static int64_t reset_named(struct subscription_cursor c, int64_t now_s) {
+  struct moment m;
+  struct zone zone;
+  struct buf data = {0};
+  int64_t at = 0;
+  if (take_word(&c, "in ") || take_word(&c, "after ")) {
+    int64_t left = take_duration(&c);
+    return left > 0 ? now_s + left : 0;
+  }
+  if (take_moment(&c, &m) && take_zone(&c, &data, &zone))
+    at = resolve(&m, &zone, now_s);
+  buf_deinit(&data);
+  return at;
+}
+
 int64_t subscription_reset_ms(struct str text, int64_t now_ms) {
-  static const char *const heads[] = {"resets ", "reset at ", "try again at "};
+  static const char *const heads[] = {"resets ", "reset ", "try again "};
   int64_t now_s = now_ms / 1000, at = 0;
   const char *bar = memrchr(text.p ? text.p : "", '|', text.n);
-  for (size_t i = 0; i < sizeof heads / sizeof *heads && at == 0; i++) {
+  for (size_t i = 0; i < ARRAY_LEN(heads) && at == 0; i++) {
     size_t n = strlen(heads[i]);
-    for (size_t k = 0; k + n <= text.n && at == 0; k++) {
-      struct subscription_cursor c = {.rest = {text.p + k + n, text.n - k - n}};
-      struct moment m;
-      struct buf data = {0};
-      if (strncasecmp(text.p + k, heads[i], n) != 0 || !take_moment(&c, &m))
-        continue;
-      struct zone zone = {{"", 0}};
-      bool known = true;
-      if (take_word(&c, "(")) {
-        const char *end = memchr(c.rest.p, ')', c.rest.n);
-        struct str name = {c.rest.p, end ? (size_t)(end - c.rest.p) : 0};
-        known = read_zone(name, &data);
-        zone.data = buf_view(&data);
-      } else if (take_word(&c, "utc")) {
-        known = read_zone(STR("UTC"), &data);
-        zone.data = buf_view(&data);
-      }
-      if (known)
-        at = resolve(&m, &zone, now_s);
-      buf_deinit(&data);
-    }
+    for (size_t k = 0; k + n <= text.n && at == 0; k++)
+      if (strncasecmp(text.p + k, heads[i], n) == 0)
+        at = reset_named((struct subscription_cursor){{text.p + k + n, text.n - k - n}}, now_s);
   }
   if (at == 0 && bar != NULL) {
     struct str digits = {bar + 1, (size_t)(text.p + text.n - bar - 1)};
@@ -253,40 +428,83 @@ int64_t subscription_reset_ms(struct str text, int64_t now_ms) {
   return at > now_s && at < now_s + 366ll * DAY_S ? (at - now_s) * 1000 : 0;
 }
 
+static bool starts_with(struct str text, const char *head) {
+  size_t n = strlen(head);
+  return text.n >= n && strncasecmp(text.p, head, n) == 0;
+}
+
+/* "Opus weekly limit reached", "5-hour limit reached": few words before, and what follows is a
+ * reset or nothing: other sentences begin so, too. */
+static bool is_reached(struct str text) {
+  static const char said[] = "limit reached";
+  const char *at = memmem(text.p, text.n, said, sizeof said - 1);
+  size_t words = 0;
+  if (at == NULL)
+    return false;
+  for (const char *p = text.p; p < at; p++) {
+    if (*p == ' ')
+      words++;
+    else if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
+      return false;
+  }
+  struct str rest = {at + sizeof said - 1, (size_t)(text.p + text.n - at) - (sizeof said - 1)};
+  while (rest.n > 0 && !isalnum((unsigned char)rest.p[0]))
+    rest = (struct str){rest.p + 1, rest.n - 1};
+  return words <= 3 &&
+         (rest.n == 0 || starts_with(rest, "reset") || isdigit((unsigned char)rest.p[0]));
+}
+
 /* The words of the clients, at the head of a text of one short line. */
 static bool is_limit(struct str text) {
-  static const char *const heads[] = {
-      "You've hit your ",           "You\xe2\x80\x99ve hit your ",
-      "You're out of extra usage",  "You\xe2\x80\x99re out of extra usage",
-      "Claude usage limit reached", "Claude AI usage limit reached",
-      "Session limit reached",      "Weekly limit reached",
-      "Usage limit reached"};
+  static const struct {
+    const char *head, *with;
+  } heads[] = {{"You've hit your ", "limit"},
+               {"You\xe2\x80\x99ve hit your ", "limit"},
+               {"You have hit your ", "limit"},
+               {"You've reached your ", " limit"},
+               {"You\xe2\x80\x99ve reached your ", " limit"},
+               {"You have reached your ", " limit"},
+               {"You have exhausted your ", "quota"},
+               {"You've exhausted your ", "quota"},
+               {"You're out of extra usage", ""},
+               {"You\xe2\x80\x99re out of extra usage", ""},
+               {"Claude usage limit reached", ""},
+               {"Claude AI usage limit reached", ""},
+               {"Session limit reached", ""},
+               {"Weekly limit reached", ""},
+               {"Usage limit reached", ""}};
   if (text.n == 0 || text.n > WORDS_BYTES || memchr(text.p, '\n', text.n) != NULL)
     return false;
-  for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-    size_t n = strlen(heads[i]);
-    if (text.n >= n && strncasecmp(text.p, heads[i], n) == 0)
-      return i > 1 || memmem(text.p, text.n, "limit", 5) != NULL;
-  }
-  size_t digits = 0; /* "5-hour limit reached" */
-  while (digits < text.n && isdigit((unsigned char)text.p[digits]))
-    digits++;
-  static const char hours[] = "-hour limit reached";
-  return digits > 0 && text.n - digits >= sizeof hours - 1 &&
-         strncasecmp(text.p + digits, hours, sizeof hours - 1) == 0;
+  for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+    if (starts_with(text, heads[i].head))
+      return memmem(text.p, text.n, heads[i].with, strlen(heads[i].with)) != NULL;
+  return is_reached(text);
+}
+
+/* An error's text is the client's own: the first line counts, without its "Error:". */
+static struct str error_words(const char *message) {
+  static const char *const heads[] = {"API Error:", "Error:", "429"};
+  struct str rest = str_from(message), line = str_trim(str_next_line(&rest));
+  for (size_t i = 0; i < ARRAY_LEN(heads); i++)
+    if (starts_with(line, heads[i]))
+      line = str_trim((struct str){line.p + strlen(heads[i]), line.n - strlen(heads[i])});
+  return line;
 }
 
 void subscription_check(struct call_result *r, int64_t now_ms) {
-  struct str text = r->class == CLASS_NONE ? buf_view(&r->text.bytes) : str_from(r->message);
+  struct str text =
+      r->class == CLASS_NONE ? str_trim(buf_view(&r->text.bytes)) : error_words(r->message);
   if (r->structured != NULL || r->class == CLASS_CANCELLED || r->class == CLASS_TIMEOUT)
     return;
-  text = str_trim(text);
-  if (!is_limit(text))
+  bool known = r->class == CLASS_RATE_LIMIT && r->retry_after_ms == 0;
+  if (!known && !is_limit(text))
     return;
-  char words[WORDS_BYTES + 1];
-  (void)snprintf(words, sizeof words, STR_FMT, STR_ARG(text));
   int64_t reset_ms = subscription_reset_ms(text, now_ms);
-  call_result_fail(r, CLASS_RATE_LIMIT, "%s", words);
+  if (!known) {
+    char words[WORDS_BYTES + 1];
+    (void)snprintf(words, sizeof words, STR_FMT, STR_ARG(text));
+    call_result_fail(r, CLASS_RATE_LIMIT, "%s", words);
+  }
   if (reset_ms > 0)
     r->retry_after_ms = reset_ms;
 }
