@@ -264,6 +264,11 @@ static void ls_put_place(json_t *s, const json_t *place) {
   buf_deinit(&say);
 }
 
+static bool is_unplaced(const json_t *s, const json_t *place, const struct store *store) {
+  return store_is_address(store->where) && strcmp(ls_word(s, "status"), "running") == 0 &&
+         json_object_get(place, "worker") == NULL;
+}
+
 /* NULL: not wanted, or no session yet. */
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
                             const struct index_row *row) {
@@ -329,6 +334,10 @@ static int list_folder(struct ls *ls, const char *logs) {
     if (row == NULL && only_open && has_ended(&heads, &store, id))
       continue;
     json_t *s = read_session(ls, &store, id, row);
+    if (s != NULL && is_unplaced(s, json_object_get(places, id), &store)) {
+      json_decref(places); /* somebody took it since they were asked */
+      places = shared_places(store.where, &err);
+    }
     if (s != NULL)
       ls_put_place(s, json_object_get(places, id));
     if (s != NULL)
