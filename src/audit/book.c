@@ -45,7 +45,7 @@ static void keep_place(struct book *b, const json_t *record, struct str line) {
 
 /* A broken chain has two causes; the number in the line tells them apart. */
 static json_t *damaged(struct book *b, struct str line) {
-  json_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  json_t *record = line_read(line, NULL);
   const json_t *seq = json_object_get(record, "seq");
   if (json_is_integer(seq) && json_integer_value(seq) != (json_int_t)b->records + 1) {
     char what[160];
@@ -104,7 +104,7 @@ json_t *book_next_unproven(struct book *b) {
     b->line = (struct str){NULL, 0};
     if (line.p == NULL && !reader_next(&b->reader, &line))
       return NULL;
-    json_t *record = line.n > 0 ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *record = line.n > 0 ? line_read(line, NULL) : NULL;
     uint64_t last = b->place_count > 0 ? b->places[b->place_count - 1].seq : b->records;
     json_int_t seq = json_integer_value(json_object_get(record, "seq"));
     if (record != NULL && seq > 0 && (uint64_t)seq > last) {
@@ -143,7 +143,7 @@ json_t *book_get(const struct book *b, uint64_t seq, struct err *err) {
   }
   char *line = xmalloc(place->bytes + 1);
   bool whole = reader_read_all(&b->reader, place->offset, line, place->bytes);
-  json_t *record = whole ? json_loadb(line, place->bytes, JSON_ALLOW_NUL, NULL) : NULL;
+  json_t *record = whole ? line_read((struct str){line, place->bytes}, NULL) : NULL;
   free(line);
   if (record == NULL)
     (void)err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);

@@ -27,7 +27,10 @@ bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256
                 struct err *err) MUST_CHECK;
 /* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds
  * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
- * */
+ */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
+/* The record of a line whose hash does not matter here, owned by the caller; NULL: it is no JSON
+ * object. *duplicate (or NULL): a member stands in it twice, and the last one counts. */
+json_t *line_read(struct str line, bool *duplicate);
 
 #endif
