@@ -293,6 +293,28 @@ def an_approval_shows_what_was_changed():
         verified(box, log)
 
 
+def an_approval_shows_the_lines_that_were_changed():
+    with Box() as box:
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+        for name, text in (("one\x1b[31m", "x\n"), ("same", "x\n"), ("zlong", "")):
+            with open(f"{box.cwd}/{name}", "w", encoding="utf-8") as f:
+                f.write(text)
+        for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+            subprocess.run([*git, *words], cwd=box.cwd, env=box.env, check=True)
+        # A diff driver and a pager of the repository's, which must not run.
+        for key, value in (("diff.external", "touch ran; false"), ("core.pager", "touch ran; cat")):
+            subprocess.run([*git, "config", key, value], cwd=box.cwd, env=box.env, check=True)
+        start(box, CHANGES.replace("seq 3 > three; for i in $(seq 60); do echo > many-$i; done",
+                                   "for f in one*; do echo y $(echo G1szMW0K | base64 -d) >> \"$f\"; done; seq 20000 > zlong"))
+        plain, (asked,) = inbox(box)[0], inbox(box, "--diff")
+        expect("diff" not in plain, "nobody asked for it")
+        expect("+y" in asked["diff"] and "\x1b" not in asked["diff"] and "same" not in asked["diff"], asked["diff"][:400])
+        expect(asked["diff_cut"] is True and len(asked["diff"].encode()) <= 65536 * 2, len(asked["diff"]))
+        shown = told(box, "inbox", "--diff")
+        expect("+y" in shown and "too long to be shown" in shown and "\x1b" not in shown, shown[-400:])
+        expect(not os.path.exists(box.cwd + "/ran"), "a program of the repository's ran")
+
+
 def a_rule_that_requires_an_answer():
     with Box() as box:
         scenario = box.file("s.yaml", """replies:
@@ -693,7 +715,7 @@ if __name__ == "__main__":
                    a_value_fits_its_schema, what_would_be_run_is_approved_or_not,
                    a_rule_that_requires_an_answer, children_are_asked_apart,
                    an_escalated_value_is_answered, judges_who_do_not_agree_ask, plan_and_graph_tell_of_persons,
-                   an_approval_shows_what_was_changed,
+                   an_approval_shows_what_was_changed, an_approval_shows_the_lines_that_were_changed,
                    a_fork_knows_what_was_answered, a_person_at_the_terminal_is_asked,
                    a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,

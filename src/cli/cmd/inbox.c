@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/trees/asked.h"
 #include "daemon/client.h"
 #include "host/paths.h"
 
@@ -12,6 +13,7 @@
 
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print one JSON object a line, texts up to 2,000 bytes", false},
+    {"diff", 'd', NULL, "with the lines that each session changed so far", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
@@ -93,6 +95,35 @@ static void inbox_put_files(const json_t *files) {
   }
 }
 
+/* Adds the lines that the session changed, as `diff`. */
+static void inbox_add_diff(const struct cli_args *args, json_t *item) {
+  const char *logs = cli_value(args, "logs");
+  char where[PATHS_BYTES];
+  struct store store;
+  struct store_ref ref;
+  struct err ignored;
+  struct buf diff = {0}, safe = {0};
+  bool cut = false;
+  if (!paths_logs(logs, where, &ignored))
+    return;
+  store_at(&store, where);
+  store_ref(&store, inbox_word(item, "id"), &ref);
+  asked_diff(&ref, json_object_get(item, "files"), &diff, &cut);
+  buf_safe(&safe, buf_view(&diff), true);
+  if (safe.n > 0)
+    json_object_set_new(item, "diff", json_stringn(safe.p, safe.n));
+  if (cut)
+    json_object_set_new(item, "diff_cut", json_true());
+  buf_deinit(&safe);
+  buf_deinit(&diff);
+}
+
+static void inbox_put_diff(const json_t *item) {
+  inbox_put_text(str_from(inbox_word(item, "diff")));
+  if (json_is_true(json_object_get(item, "diff_cut")))
+    printf("    ... and more, which is too long to be shown here\n");
+}
+
 /* Shows what the session used so far, where its log says so. */
 static void put_spent(const json_t *item) {
   const json_t *spent = json_object_get(item, "spent");
@@ -127,6 +158,7 @@ static void inbox_put_item(const json_t *item) {
   inbox_put_text(str_from(inbox_word(item, "text")));
   put_runs(item);
   inbox_put_files(json_object_get(item, "files"));
+  inbox_put_diff(item);
   inbox_put_list("choices: ", json_object_get(item, "choices"), true);
   inbox_put_list("then: ", json_object_get(item, "blocks"), false);
   put_spent(item);
@@ -163,7 +195,7 @@ static int inbox_run(int argc, char **argv) {
   struct err err = {0};
   int status;
   size_t i;
-  const json_t *item;
+  json_t *item;
   if (!cli_parse(&cmd_inbox, argc, argv, 0, 0, &args, &status))
     return status;
   cli_errors_as_json(cli_flag(&args, "json"));
@@ -171,6 +203,8 @@ static int inbox_run(int argc, char **argv) {
   if (list == NULL)
     return cli_fail("inbox", &err);
   json_array_foreach(list, i, item) {
+    if (cli_flag(&args, "diff"))
+      inbox_add_diff(&args, item);
     if (cli_flag(&args, "json"))
       json_io_print(item, JSON_IO_COMPACT);
     else
