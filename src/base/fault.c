@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+extern void __gcov_dump(void) __attribute__((weak)); /* in a build for coverage only */
+
 static atomic_int exit_count, fail_count;
 
 /* Splits SEGUE_FAULT "verb:name:n" or "verb:n"; false when the verb is another. */
@@ -45,6 +47,8 @@ void fault_point(const char *name) {
     return;
   if (atomic_fetch_add(&exit_count, 1) + 1 != n)
     return;
+  if (!stops && __gcov_dump != NULL)
+    __gcov_dump(); /* what ran up to here was tested */
   if (!stops)
     _exit(99);
   (void)kill(getpid(), SIGSTOP);

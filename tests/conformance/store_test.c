@@ -3,6 +3,7 @@
  * it"; `fault` makes a call fail (base/fault.h). Each runs in a process of its own: faults are
  * counted for a whole process. */
 #include "support/cases.h"
+#include "support/leave.h"
 
 #include "base/log.h"
 #include "os/tmpdir.h"
@@ -448,7 +449,7 @@ static void run_case(const json_t *c) {
     buf_deinit(&complaints);
     run_steps(c, where);
     bool told = write(ends[1], buf_c(&complaints), complaints.n) == (ssize_t)complaints.n;
-    _exit(told ? 0 : 1);
+    leave(told ? 0 : 1);
   }
   close(ends[1]);
   while (n < sizeof text - 1 && (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0)

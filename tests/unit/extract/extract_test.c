@@ -4,6 +4,7 @@
 #include "json/scan.h"
 
 #include "conformance/extract_check.h"
+#include "support/leave.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -587,7 +588,7 @@ static void test_stress(void **state) {
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-      _exit(stress(k % 14, k >= 14) ? 0 : 1);
+      leave(stress(k % 14, k >= 14) ? 0 : 1);
     int status = 0;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     ok = ok && WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "host/host.h"
 #include "support/folder.h"
+#include "support/leave.h"
 #include "support/log_ref.h"
 
 #include <dirent.h>
@@ -597,7 +598,7 @@ static int in_child(const char *fault, int (*work)(void)) {
   pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0)
-    _exit(work());
+    leave(work());
   assert_int_equal(unsetenv("SEGUE_FAULT"), 0);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

@@ -4,6 +4,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "support/folder.h"
+#include "support/leave.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +139,7 @@ static void an_old_kernel_keeps_it_beneath(void **state) {
       if (got != cases[i].without)
         print_message("%s: %s\n", cases[i].path, strerror(got)), bad = 1;
     }
-    _exit(bad);
+    leave(bad);
   }
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFEXITED(status));
@@ -189,7 +190,7 @@ static void a_lock_that_is_going_is_waited_for(void **state) {
     close(wanted); /* it is not the child's to wait for */
     (void)!read(ends[0], &c, 1);
     (void)poll(NULL, 0, 20);
-    _exit(0);
+    leave(0);
   }
   close(held);
   assert_false(fs_lock(wanted)); /* the child has it */

@@ -12,6 +12,7 @@
 #include "store/reader.h"
 #include "store/store.h"
 #include "support/folder.h"
+#include "support/leave.h"
 #include "support/log_ref.h"
 
 #include <fcntl.h>
@@ -345,7 +346,7 @@ static int in_child(int (*work)(struct fixture *f, int out), struct fixture *f, 
   pid_t pid = fork();
   assert_true(pid >= 0);
   if (pid == 0)
-    _exit(work(f, out));
+    leave(work(f, out));
   return pid;
 }
 
