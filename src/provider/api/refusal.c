@@ -76,12 +76,27 @@ static const char *named_member(const char *text, const json_t *object) {
   return found;
 }
 
-const char *refusal_parameter(const struct refusal *refusal, const json_t *body,
-                              const char *needed) {
-  const char *text = refusal->param[0] != '\0' ? refusal->param : refusal->message;
+/* Is the field about what no request may lack? "messages[0].content" */
+static bool names_essential(const char *param) {
+  for (size_t i = 0; i < ARRAY_LEN(essential); i++)
+    if (has_word(param, essential[i]))
+      return true;
+  return false;
+}
+
+static const char *named_anywhere(const char *text, const json_t *body) {
   const char *found = named_member(text, body);
   for (size_t i = 0; i < ARRAY_LEN(holders) && found == NULL; i++)
     found = named_member(text, json_object_get(body, holders[i]));
+  return found;
+}
+
+const char *refusal_parameter(const struct refusal *refusal, const json_t *body,
+                              const char *needed) {
+  const char *found = named_anywhere(refusal->param, body);
+  /* Gateways fill the field with words of their own ("body"): then the message counts. */
+  if (found == NULL && !names_essential(refusal->param))
+    found = named_anywhere(refusal->message, body);
   if (found != NULL && needed != NULL && strcmp(found, needed) == 0)
     return NULL;
   return found;

@@ -24,6 +24,10 @@ static const struct row {
      "1/2 Test #1: a ...***Skipped   0.00 sec\n2/2 Test #2: b ...   Passed\n"
      "100% tests passed, 0 tests failed out of 2\n",
      true, 1, 0, 1},
+    {TESTS_CTEST,
+     "1/3 Test #1: a ...   Passed\n2/3 Test #2: b ...***Not Run (Disabled)\n"
+     "3/3 Test #3: c ...***Skipped\n100% tests passed, 0 tests failed out of 2\n",
+     true, 1, 0, 2},
     {TESTS_CTEST, "No tests were found!!!\n", true, 0, 0, 0},
     {TESTS_CTEST, "ninja: error\n", false, 0, 0, 0},
     {TESTS_PYTEST, "==== 3 failed, 10 passed, 2 skipped in 0.12s ====\n", true, 10, 3, 2},
@@ -62,6 +66,10 @@ static const struct row {
      1, 1, 2},
     {TESTS_TAP, "1..3\nok 1\n    not ok 1 - of a subtest\n", true, 1, 2, 0},
     {TESTS_TAP, "1..0 # skipped\n", true, 0, 0, 0},
+    {TESTS_TAP, "1..3\nok 1\nok 2\n1..2\nok 1\nok 2\n", true, 4, 1, 0},
+    {TESTS_TAP, "1..1\nok 1\nok 2\n", true, 2, 1, 0},
+    {TESTS_TAP, "1..2\nok 1 - see \\#12 # SKIP no net\nok 2 - a # b # skip\n", true, 0, 0, 2},
+    {TESTS_TAP, "1..1\nok 1 - C# works\n", true, 1, 0, 0},
     {TESTS_TAP, "okay then\n", false, 0, 0, 0},
 };
 
