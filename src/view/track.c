@@ -3,9 +3,11 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct track *track_new(const struct store_ref *ref) {
+  assert(ref != NULL);
   struct track *t = xcalloc(1, sizeof *t);
   t->ref = *ref;
   return t;
@@ -37,8 +39,10 @@ bool track_read(struct track *t, struct err *err) {
     track_clear(t);
     return err_set(err, ERR_NOT_FOUND, "the log %.200s is not there any more", t->ref.name);
   }
-  if (is_fresh(t, bytes, owned))
+  if (is_fresh(t, bytes, owned)) {
+    assert(t->view.reading != NULL);
     return true;
+  }
   bool more = t->read && bytes >= t->bytes && t->book.state != BOOK_DAMAGED && book_again(&t->book);
   if (!more && !track_begin(t, err))
     return false;

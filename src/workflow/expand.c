@@ -4,6 +4,7 @@
 #include "workflow/expand_part.h"
 #include "workflow/parse/part.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -332,6 +333,8 @@ const struct yaml_node *expand_workflow(struct parse *p, const struct yaml_node 
                                         json_t **inputs) {
   struct expand e;
   struct flat flat = {0};
+  assert(root != NULL);
+  assert(p->arena != NULL);
   *inputs = NULL;
   if (root->kind != YAML_MAP || (!is_made(root) && json_object_size(p->inputs) == 0))
     return root;

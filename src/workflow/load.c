@@ -10,6 +10,7 @@
 #include "workflow/marks.h"
 #include "workflow/parse/part.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,8 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
 }
 
 json_t *workflow_load(const struct workflow_source *source, struct err_list *errors) {
+  assert(source != NULL);
+  assert(errors != NULL);
   struct workflow_marks *marks;
   size_t before = errors->count + errors->dropped;
   json_t *doc = workflow_load_marked(source, errors, &marks);

@@ -8,6 +8,7 @@
 #include "workflow/lint/part.h"
 #include "workflow/parse.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,8 @@ const char *lint_text(const json_t *object, const char *key, const char *otherwi
 }
 
 void lint_report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...) {
+  assert(list == l->errors || list == l->warnings);
+  assert(path != NULL);
   struct err err = {0};
   char text[sizeof err.text];
   int line, column;
