@@ -687,7 +687,9 @@ movements:
 
 def case_settings():
     """A wrong key of the configuration is said in words."""
-    wrong = [({"x": {"type": "ollama", "bse_url": "http://h"}}, 'unknown key "bse_url": did you mean "base_url"?'),
+    wrong = [({"gemini": {"trust_project": True}},
+              'unknown key "trust_project": this is Google\'s Gemini API, because the program gemini is not in PATH'),
+             ({"x": {"type": "ollama", "bse_url": "http://h"}}, 'unknown key "bse_url": did you mean "base_url"?'),
              ({"x": {"type": "ollama", "base_url": "ftp://h"}}, "base_url must be a URL"),
              ({"x": {"type": "ollama", "base_url": "http://user:pw@h"}}, "base_url must be a URL"),
              ({"x": {"type": "openai-chat", "key_env": "sk-123 456"}}, "key_env must be the name"),

@@ -83,6 +83,32 @@ def its_workflow_loads():
             expect(done.returncode == 0 and b"warning" not in done.stderr, done.stderr.decode())
 
 
+def settings_of_the_pages_load():
+    """Settings as config.yaml, a backend's file as one, movements as a workflow."""
+    seen = 0
+    for path in pages():
+        for text in blocks(path, "yaml"):
+            first = next(line for line in text.splitlines() if not line.startswith("#"))
+            where = re.match(r"# ~/\.config/segue/(providers/(\w+)\.yaml)", text)
+            if first.startswith("movements:") and "rules:" not in text:  # a piece of one
+                text += "    instruction: Do it.\n    rules: [{condition: it is done, next: COMPLETE}]\n"
+            with Box() as box:
+                folder = box.dir + "/home/config/segue"
+                os.makedirs(folder + "/providers")
+                if first.startswith(("name:", "movements:")):
+                    words = ["lint", box.file("w.yaml", ("" if first.startswith("name:") else "name: shown\n") + text)]
+                else:
+                    with open(f"{folder}/{where[1] if where else 'config.yaml'}", "w", encoding="utf-8") as f:
+                        f.write(text)
+                    words = ["providers", "show", where[2]] if where else ["providers", "--json"]
+                os.mkdir(box.dir + "/bin")  # where the pages speak of it, it is there
+                os.symlink("/bin/true", box.dir + "/bin/gemini")
+                done = box.segue(*words, env={"PATH": box.dir + "/bin:" + box.env["PATH"]})
+                expect(done.returncode == 0, path, text, done.stderr.decode())
+                seen += 1
+    expect(seen > 15, "few blocks were found:", seen)
+
+
 def anchors(path):
     """The anchors of a page's headings, as its readers' sites make them."""
     with open(path, encoding="utf-8") as f:
@@ -149,5 +175,5 @@ def readme_stays_short():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([its_five_commands_work, its_workflow_loads, every_setting_is_told, every_backend_has_its_page,
+    sys.exit(main([its_five_commands_work, its_workflow_loads, settings_of_the_pages_load, every_setting_is_told, every_backend_has_its_page,
                    links_lead_somewhere, readme_stays_short]))

@@ -36,6 +36,7 @@ const struct preset presets[] = {
      .probe_path = "/models"},
     {.name = "gemini",
      .summary = "Google's Gemini API",
+     .program = "gemini",
      .dialect = &dialect_gemini,
      .base_url = "https://generativelanguage.googleapis.com",
      .key_env = "GEMINI_API_KEY",
@@ -395,6 +396,11 @@ static bool preset_read_key(struct api_config *c, const char *name, const json_t
     return wrong == NULL || err_set(err, ERR_FILE, "providers.%s.%s %s", c->name, name, wrong);
   }
   const char *near = str_nearest(str_from(name), names);
+  if (near == NULL && c->preset->program != NULL && strcmp(c->name, c->preset->name) == 0)
+    return err_set(err, ERR_FILE,
+                   "providers.%s: unknown key \"%.40s\": this is %s, because the program %s is not "
+                   "in PATH",
+                   c->name, name, c->preset->summary, c->preset->program);
   return err_set(err, ERR_FILE, "providers.%s: unknown key \"%.40s\"%s%s%s", c->name, name,
                  near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }

@@ -18,6 +18,7 @@ struct preset {
   const char *base_url;
   const char *key_env;    /* the variable with its key; NULL: none */
   bool key_needed;        /* at base_url */
+  const char *program;    /* the agent that has this name where it is in PATH; or NULL */
   unsigned rungs;         /* of the dialect's; 0: all */
   unsigned quirks;        /* QUIRK_* */
   const char *probe_path; /* GET, below the base URL: answers quickly when it is there */
