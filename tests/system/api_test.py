@@ -310,6 +310,28 @@ def case_parameter_refused():
         server.close()
 
 
+def case_parameter_refused_in_odd_words():
+    """Errors within errors, in lists, as a text, behind a gateway's own words."""
+    told = "`temperature` is deprecated for this model."
+    shapes = {"nested": {"error": {"error": {"message": told}}}, "list": {"errors": [{"message": told}]},
+              "text": {"error": told}, "flat": {"object": "error", "message": told},
+              "raw": {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": told}}},
+              "body": {"error": {"message": told, "param": "body", "code": "unsupported_value"}}}
+    def answer(scenario, request):
+        if temperature_of(request["body"]) is not None:
+            return 400, shapes[scenario.split(".")[0]]
+        return stream(dialect_of(request["path"]), "fine")
+    server = FakeApi(answer)
+    try:
+        names = [s + "." + d for s in shapes for d in REFUSALS]
+        got = drive({n: provider(server, n, n.split(".")[1]) for n in names},
+                    [{"id": n, "provider": n, "options": {"temperature": 0.5}} for n in names])
+        for n in names:
+            expect(got[n]["class"] == "ok" and len(got[n]["notes"]) == 1, n, got[n])
+    finally:
+        server.close()
+
+
 def case_several_refused():
     """One parameter after the other; an old name of the limit gives way to the new one; Anthropic's stays."""
     def answer(scenario, request):

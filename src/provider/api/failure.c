@@ -176,6 +176,10 @@ static void message_of(const struct reply *r, const json_t *error, struct buf *o
     text = json_object_get(error, "detail"); /* FastAPI: vLLM */
   if (json_is_string(text))
     buf_append(&raw, json_string_value(text), json_string_length(text));
+  /* OpenRouter: its own words say no more than that a provider failed. */
+  text = json_object_get(json_object_get(error, "metadata"), "raw");
+  if (json_is_string(text))
+    buf_printf(&raw, ": %s", json_string_value(text));
   (void)secrets_hide(r->of_text.secrets, &raw);
   buf_safe(out, (struct str){buf_c(&raw), utf8_floor(buf_c(&raw), raw.n < 300 ? raw.n : 300)},
            false);
@@ -213,8 +217,18 @@ static void fail_with(struct reply *r, int status, const json_t *error) {
 }
 
 void reply_error(struct reply *r, const json_t *doc) {
-  const json_t *error = json_object_get(doc, "error");
-  fail_with(r, r->status, json_is_object(error) || json_is_string(error) ? error : doc);
+  enum { DEPTH = 4 }; /* gateways wrap what they were told */
+  for (int i = 0; i < DEPTH; i++) {
+    const json_t *inner = json_object_get(doc, "error");
+    if (inner == NULL)
+      inner = json_array_get(json_object_get(doc, "errors"), 0);
+    if (json_is_string(inner) && (i == 0 || json_object_get(doc, "message") == NULL))
+      doc = inner;
+    if (!json_is_object(inner))
+      break;
+    doc = inner;
+  }
+  fail_with(r, r->status, doc);
 }
 
 void failure_status(struct reply *r, json_t *owned_doc) {
