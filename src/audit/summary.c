@@ -329,17 +329,20 @@ static void summary_on_event(struct turn_line *line, const struct record *record
   struct str event = record_text(record, MEMBER_EVENT);
   if (str_eq_c(event, "usage") && summary_tokens(data) > 0)
     line->told_tokens = summary_tokens(data);
-  if (!str_eq_c(event, "tool") || summary_word(data, "name")[0] == '\0')
+  const char *name = summary_word(data, "name");
+  if (!str_eq_c(event, "tool") || name[0] == '\0')
+    return;
+  const char *argument = "";
+  for (size_t i = 0; i < ARRAY_LEN(arguments) && argument[0] == '\0'; i++)
+    argument = summary_word(data, arguments[i]);
+  /* Its end does not repeat what it worked on. */
+  if (argument[0] == '\0' && strcmp(summary_word(data, "state"), "end") == 0 &&
+      str_starts(buf_view(&line->tool), name))
     return;
   buf_clear(&line->tool);
-  buf_puts(&line->tool, summary_word(data, "name"));
-  for (size_t i = 0; i < ARRAY_LEN(arguments); i++) {
-    const char *argument = summary_word(data, arguments[i]);
-    if (argument[0] == '\0')
-      continue;
+  buf_puts(&line->tool, name);
+  if (argument[0] != '\0')
     buf_printf(&line->tool, " %.200s", argument);
-    break;
-  }
 }
 
 static void summary_count_call(struct turn_line *line, const struct record *record, int64_t ms) {

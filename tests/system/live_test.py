@@ -28,7 +28,8 @@ movements:
     rules: [{condition: when(exit == 0), next: COMPLETE}]
 """
 REPLIES = {"replies": [
-    {"chunks": ["I loo", "ked.\nAll is", " fine."], "tools": ["Bash"], "delay_ms": 2600,
+    {"chunks": ["I loo", "ked.\nAll is", " fine."], "tools": [{"name": "Bash", "argument": "make -j2"}],
+     "delay_ms": 2600,
      "usage": {"input": 1200, "output": 34}},
     {"text": "[INVESTIGATE-THE-CAUSE:1]", "usage": {"input": 100, "output": 3}}]}
 
@@ -131,7 +132,7 @@ def only_finished_lines_are_left(screen):
 def a_line_while_it_runs():
     with Box() as box:
         t = Terminal(box, words(box), columns=150)
-        t.until(lambda: t.shows(r"^  1 [|/\\-] investigate-the-cause script +Bash +0\.\d s$"),
+        t.until(lambda: t.shows(r"^  1 [|/\\-] investigate-the-cause script +Bash make -j2 +0\.\d s$"),
                 "tool and time")
         t.until(lambda: t.shows(r"silent for 2\.\d s$"), "how long ago it was heard")
         t.until(lambda: t.shows(r"^  2 [|/\\-] fix +command +\d\.\d s$"), "the next one")
@@ -229,7 +230,7 @@ def from_anywhere():
         t = Terminal(box, ["submit", box.file("w.yaml", FLOW), "-s",
                            box.file("s.json", json.dumps(REPLIES)), "--socket", box.socket,
                            "--follow"], columns=150)
-        t.until(lambda: t.shows(r"^  1 [|/\\-] investigate-the-cause script +Bash +"), "submit")
+        t.until(lambda: t.shows(r"^  1 [|/\\-] investigate-the-cause script +Bash make -j2 +"), "submit")
         t.until(lambda: t.shows(r"^  2 [|/\\-] fix +command +"), "submit")
         sid = [p for p in box.log_paths()][0]
         other = Terminal(box, ["show", sid, "--follow"], columns=150)
