@@ -257,6 +257,37 @@ def plain(box, env, name):
     return "ok" + (f", {usage['input']}+{usage['output']} tokens" if "input" in usage else ", no usage told")
 
 
+TWICE = """name: twice
+movements:
+  - name: first
+    edit: true
+    session_key: one
+    instruction: Say something.
+    rules: [{condition: when(true), next: second}]
+  - name: second
+    edit: true
+    session_key: one
+    instruction: Say something again.
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def continued(box, env, name):
+    """The API tells the same of every request: a call that goes on with a conversation used what the first used.
+    One that the client does not find any more is begun anew, in a second attempt."""
+    done = segue_run(box, env, name, workflow=TWICE)
+    log = outcome(box)
+    ends = [end for end in of_type(log, "call_end") if class_of(end) == "ok"]
+    lost = [end for end in of_type(log, "call_end") if class_of(end) == "not_found"]
+    expect(len(ends) == 2 and len(of_type(log, "call_end")) == 2 + len(lost), of_type(log, "call_end"), done.stderr[-500:])
+    resumed = of_type(log, "call_start")[1].get("session", {}).get("resumed")
+    first, second = (end.get("usage", {}) for end in ends)
+    expect(resumed is True, "no conversation was gone on with:", of_type(log, "call_start")[1].get("session"))
+    expect([first.get(k) for k in ("input", "output")] == [second.get(k) for k in ("input", "output")], first, second)
+    told = f"{second['input']}+{second['output']} tokens each" if "input" in second else "no usage told"
+    return f"ok, {told}{', begun anew' if lost else ''}"
+
+
 def structured(box, env, name):
     segue_run(box, env, name)
     log = outcome(box)
@@ -414,6 +445,7 @@ def hostile(box, env, name):
 
 CASES = [
     ("plain", "ok", plain),
+    ("continued", "ok", continued),
     ("structured", "ok", structured),
     ("bad structured", "bad", bad),
     ("401", "401", status("auth")),
