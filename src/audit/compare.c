@@ -1,7 +1,6 @@
 /* Aligns two sessions turn by turn. */
 #include "audit/compare.h"
 
-#include "audit/book.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
@@ -83,6 +82,7 @@ static void compare_on_call_end(struct compare_side *side, const json_t *record,
   const char *blob = json_string_value(json_at(record, "text_blob"));
   if (json_object_get(works, key) == NULL || json_at(record, "error") != NULL)
     return;
+  turn->text_seq = (uint64_t)compare_count(record, "seq");
   if (blob != NULL && strlen(blob) == SHA256_HEX - 1)
     memcpy(turn->text_sha256, blob, SHA256_HEX);
   else
@@ -176,19 +176,29 @@ static void compare_record(struct compare_side *side, const json_t *record, json
 }
 
 bool compare_log(struct compare_side *side, const struct store_ref *ref, struct err *err) {
-  struct book book;
   json_t *record, *works = json_object();
   *side = (struct compare_side){0};
-  bool ok = book_open(&book, ref, false, err);
-  while (ok && (record = book_next(&book)) != NULL) {
+  struct book *book = &side->book;
+  bool ok = book_open(book, ref, true, err);
+  while (ok && (record = book_next(book)) != NULL) {
     compare_record(side, record, works);
     json_decref(record);
   }
-  if (ok && book.state == BOOK_DAMAGED)
+  if (ok && book->state == BOOK_DAMAGED)
     ok = err_set(err, ERR_CORRUPT, "%.200s: record %llu: %.400s", ref->name,
-                 (unsigned long long)book.records + 1, book.damage.text);
+                 (unsigned long long)book->records + 1, book->damage.text);
   json_decref(works);
-  book_close(&book);
+  return ok;
+}
+
+bool compare_text(const struct compare_side *side, const struct compare_turn *turn, struct buf *out,
+                  struct err *err) {
+  if (turn->text_seq == 0)
+    return true;
+  const struct recall recall = book_recall(&side->book);
+  json_t *record = book_get(&side->book, turn->text_seq, err);
+  bool ok = record != NULL && recall_text(&recall, record, "text", out, err);
+  json_decref(record);
   return ok;
 }
 
@@ -205,6 +215,7 @@ void compare_side_deinit(struct compare_side *side) {
   free(side->heads);
   json_decref(side->workflow);
   json_decref(side->outcome);
+  book_close(&side->book);
   *side = (struct compare_side){0};
 }
 

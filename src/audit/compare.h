@@ -11,9 +11,7 @@
 #ifndef SEGUE_AUDIT_COMPARE_H
 #define SEGUE_AUDIT_COMPARE_H
 
-#include "base/err.h"
-#include "base/sha256.h"
-#include "store/store.h"
+#include "audit/book.h"
 
 #include <jansson.h>
 
@@ -25,6 +23,7 @@ struct compare_turn {
   json_t *movement, *next, *method, *judge, *worker; /* texts, or NULL; owned */
   bool judged;
   char text_sha256[SHA256_HEX]; /* of the agent's answer; "" before there is one */
+  uint64_t text_seq;            /* the record that holds it; 0: there is none */
   int64_t ms, tokens, cost_nano;
   json_t *files; /* {path: [added, removed]}; owned */
 };
@@ -36,6 +35,7 @@ struct compare_fork { /* of what a session was forked from; session "": it was n
 };
 
 struct compare_side {
+  struct book book; /* stays open, for texts */
   char session[40];
   struct compare_fork fork;
   uint64_t *heads; /* the first 64 bits of each record's hash, by seq from 1 */
@@ -64,6 +64,9 @@ struct compare_row {
 
 bool compare_log(struct compare_side *side, const struct store_ref *ref,
                  struct err *err) MUST_CHECK;
+/* Appends the agent's answer, raw; nothing before there is one. */
+bool compare_text(const struct compare_side *side, const struct compare_turn *turn, struct buf *out,
+                  struct err *err) MUST_CHECK;
 void compare_side_deinit(struct compare_side *side);
 struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
                                   size_t *count);

@@ -1,4 +1,7 @@
-/* linediff.h - how many lines a change added and removed. */
+/* linediff.h - how many lines a change added and removed, and which.
+ *
+ *   linediff_count(before, after, &added, &removed)
+ *   lines = linediff_lines(before, after, context, &count)     free() it; it borrows the texts */
 #ifndef SEGUE_TREE_LINEDIFF_H
 #define SEGUE_TREE_LINEDIFF_H
 
@@ -7,5 +10,15 @@
 /* Smallest edit script by lines (Myers, "An O(ND) difference algorithm", 1986); beyond a bound of
  * work everything between the common head and tail counts as changed. */
 void linediff_count(struct str before, struct str after, long *added, long *removed);
+
+struct linediff_line {
+  char sign;       /* ' ' both have it, '-' and '+' one has it, '@' `count` of both are left out */
+  struct str text; /* without its newline */
+  long count;
+};
+
+/* The lines that differ, with `context` lines of both around them; the same bound of work. */
+struct linediff_line *linediff_lines(struct str before, struct str after, long context,
+                                     size_t *count);
 
 #endif

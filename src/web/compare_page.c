@@ -1,6 +1,8 @@
 /* Writes the page of two sessions side by side. */
 #include "web/compare_page.h"
 
+#include "base/utf8.h"
+#include "tree/linediff.h"
 #include "view/words.h"
 #include "web/parts.h"
 
@@ -94,6 +96,119 @@ static void put_side(struct html *h, const char *name, const struct compare_side
   buf_deinit(&text);
 }
 
+/* --- the answers --- */
+
+static bool text_differs(const struct compare_row *row) {
+  return row->a != NULL && row->b != NULL && (row->differs & COMPARE_TEXT) != 0;
+}
+
+/* The answer, cut; *cut: it was longer. */
+static bool side_text(const struct compare_side *side, const struct compare_turn *turn,
+                      struct buf *whole, struct str *text, bool *cut, struct err *err) {
+  if (!compare_text(side, turn, whole, err))
+    return false;
+  *text = buf_view(whole);
+  if (text->n > LIMIT_COMPARE_TEXT_BYTES) {
+    text->n = utf8_floor(text->p, LIMIT_COMPARE_TEXT_BYTES);
+    *cut = true;
+  }
+  return true;
+}
+
+static void put_diff_line(struct html *h, const struct linediff_line *line) {
+  switch (line->sign) {
+  case '-':
+    HTML(h, "<del>- ");
+    html_text(h, line->text);
+    HTML(h, "</del>");
+    break;
+  case '+':
+    HTML(h, "<ins>+ ");
+    html_text(h, line->text);
+    HTML(h, "</ins>");
+    break;
+  case '@':
+    HTML(h, "<span class=dim>");
+    html_printf(h, "  ... %ld line%s of both", line->count, line->count == 1 ? "" : "s");
+    HTML(h, "</span>");
+    break;
+  default:
+    html_puts(h, "  ");
+    html_text(h, line->text);
+  }
+  HTML(h, "\n");
+}
+
+static void put_diff(struct html *h, const struct compare_row *row, struct str a, struct str b,
+                     bool cut) {
+  size_t count, shown;
+  long added = 0, removed = 0;
+  struct linediff_line *lines = linediff_lines(a, b, 3, &count);
+  for (size_t i = 0; i < count; i++) {
+    added += lines[i].sign == '+';
+    removed += lines[i].sign == '-';
+  }
+  shown = count < LIMIT_COMPARE_LINES ? count : LIMIT_COMPARE_LINES;
+  HTML(h, "<details open");
+  html_attr_printf(h, "id", "text-%ld-%ld", row->a->turn, row->b->turn);
+  HTML(h, "><summary>");
+  html_said(h, compare_said(row->a->movement, "?"));
+  html_printf(h, ": turn %ld of A, %ld of B: %ld line%s of A only, %ld of B only", row->a->turn,
+              row->b->turn, removed, removed == 1 ? "" : "s", added);
+  HTML(h, "</summary><pre class=diff>");
+  for (size_t i = 0; i < shown; i++)
+    put_diff_line(h, &lines[i]);
+  HTML(h, "</pre>");
+  if (shown < count || cut) {
+    HTML(h, "<p class=dim>");
+    if (shown < count)
+      html_printf(h, "%zu more lines are not shown. ", count - shown);
+    if (cut)
+      html_printf(h, "Only the first %d KiB of each were compared. ",
+                  LIMIT_COMPARE_TEXT_BYTES / 1024);
+    html_puts(h, "Each judgment has its text whole.");
+    HTML(h, "</p>");
+  }
+  HTML(h, "</details>");
+  free(lines);
+}
+
+static void put_row_texts(struct html *h, const struct compare_row *row,
+                          const struct compare_side *a, const struct compare_side *b) {
+  struct buf whole_a = {0}, whole_b = {0};
+  struct str text_a, text_b;
+  struct err err = {0};
+  bool cut = false;
+  if (side_text(a, row->a, &whole_a, &text_a, &cut, &err) &&
+      side_text(b, row->b, &whole_b, &text_b, &cut, &err)) {
+    put_diff(h, row, text_a, text_b, cut);
+  } else {
+    HTML(h, "<p class=banner role=note>");
+    html_printf(h, "Turn %ld of A and %ld of B cannot be compared: ", row->a->turn, row->b->turn);
+    html_said(h, str_from(err.text));
+    HTML(h, "</p>");
+  }
+  buf_deinit(&whole_a);
+  buf_deinit(&whole_b);
+}
+
+static void put_differing_texts(struct html *h, const struct compare_row *rows, size_t count,
+                                const struct compare_side *a, const struct compare_side *b) {
+  size_t differing = 0;
+  for (size_t i = 0; i < count; i++)
+    if (text_differs(&rows[i]) && differing++ == 0)
+      HTML(h, "<h2>What the agents said</h2><p class=dim>Lines with - are of A only, with + of B "
+              "only.</p>");
+  for (size_t i = 0, shown = 0; i < count && shown < LIMIT_COMPARE_TEXTS; i++)
+    if (text_differs(&rows[i]) && ++shown > 0)
+      put_row_texts(h, &rows[i], a, b);
+  if (differing > LIMIT_COMPARE_TEXTS) {
+    HTML(h, "<p class=dim>");
+    html_printf(h, "%zu more turns differ in their text.", differing - LIMIT_COMPARE_TEXTS);
+    HTML(h, "</p>");
+  }
+}
+
 void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b) {
   size_t count;
   struct compare_row *rows = compare_align(a, b, &count);
@@ -115,5 +230,6 @@ void compare_page(struct html *h, const struct compare_side *a, const struct com
                     a, b);
   if (count > LIMIT_COMPARE_ROWS)
     html_printf(h, "%zu more: segue compare lists them.", count - LIMIT_COMPARE_ROWS);
+  put_differing_texts(h, rows, count, a, b);
   free(rows);
 }

@@ -1,12 +1,19 @@
 /* compare_page.h - two sessions side by side, in the window: where they part on top, each turn with
- * both verdicts, each side leading to its own judgment. */
+ * both verdicts, each side leading to its own judgment, and the lines in which answers differ.
+ *
+ * The sides are still open: texts are read while the page is written. */
 #ifndef SEGUE_WEB_COMPARE_PAGE_H
 #define SEGUE_WEB_COMPARE_PAGE_H
 
 #include "audit/compare.h"
 #include "web/html.h"
 
-enum { LIMIT_COMPARE_ROWS = 1000 };
+enum {
+  LIMIT_COMPARE_ROWS = 1000,
+  LIMIT_COMPARE_TEXTS = 20,              /* turns whose answers are shown line by line */
+  LIMIT_COMPARE_TEXT_BYTES = 256 * 1024, /* of one of them */
+  LIMIT_COMPARE_LINES = 200              /* of one of them, on the page */
+};
 
 void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b);
 

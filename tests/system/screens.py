@@ -48,6 +48,8 @@ class Screens:
                                                                   JAPANESE + "\n[CHECK:1]")))[0]["session"]
         self.hostile = records(session(box, task=HOSTILE[1] + HOSTILE[7] + HOSTILE[9], said=(
             "".join(HOSTILE[:12]) + " [WORK:1]", "\n".join(HOSTILE) + "\n[CHECK:1]")))[0]["session"]
+        self.other = records(session(box, said=("I looked at the queue.\nIt loses nothing any more.\n[WORK:1]",
+                                                "It is what was asked.\nAll tests pass.\n[CHECK:1]")))[0]["session"]
         self.long = records(long_session(box, 60))[0]["session"]
         box.serve()
         scenario = box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]}))
@@ -66,7 +68,8 @@ class Screens:
                 "asks": f"s/{self.asks}/", "judgment": of + "2", "judgment-unsure": f"s/{self.unsure}/1",
                 "integrity": of + "integrity", "audit": "audit", "providers": "providers",
                 "records": of + "records", "find": of + "find?q=work", "workflow": of + "workflow",
-                "compare": f"compare/{self.done}_{self.hostile}",
+                "compare": f"compare/{self.done}_{self.other}",
+                "compare-hostile": f"compare/{self.done}_{self.hostile}",
                 "japanese": f"s/{self.japanese}/1", "hostile": f"s/{self.hostile}/",
                 "hostile-judgment": f"s/{self.hostile}/2", "long": f"s/{self.long}/",
                 "missing": "s/" + "0" * 36 + "/"}

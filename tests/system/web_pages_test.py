@@ -142,6 +142,15 @@ def compared():
             expect(rows == len(told["turns"]) and "The same way" in text(b), text(b))
             links = b.run("return [...document.querySelectorAll('td a')].map(a => a.href)")
             expect(links[:2] == [f"{root}s/{i}/1" for i in ids], links)
+            expect(b.run("return document.querySelectorAll('.diff').length") == 0, text(b))
+            far = [records(session(box, said=("same <b>\n" * 9 + said + " [WORK:1]", "[CHECK:1]")))[0]["session"]
+                   for said in ("one ant", "two\nbees")]
+            b.open(f"{root}compare/{far[0]}_{far[1]}")
+            b.wait(READY)
+            lines = b.run("return document.querySelector('.diff').textContent").split("\n")
+            expect(lines == ["  ... 6 lines of both", *["  same <b>"] * 3, "- one ant [WORK:1]", "+ two",
+                             "+ bees [WORK:1]", ""], lines)
+            expect("1 line of A only, 2 of B only" in text(b), text(b))
             for wrong in ("compare/x", f"compare/{ids[0]}_", f"compare/{ids[0]}_{'0' * 36}"):
                 b.open(root + wrong)
                 expect(b.run(H1) == "Not found", wrong)

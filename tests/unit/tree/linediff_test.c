@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "tree/linediff.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct row {
@@ -109,11 +110,99 @@ static void big_changes_are_bounded(void **state) {
   buf_deinit(&after);
 }
 
+/* Puts one side of a script together, and counts its signs. */
+static void side_of(struct buf *out, const struct linediff_line *lines, size_t count, char sign,
+                    long *signs) {
+  buf_clear(out);
+  *signs = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (lines[i].sign == sign)
+      ++*signs;
+    if (lines[i].sign == sign || lines[i].sign == ' ')
+      buf_printf(out, STR_FMT "\n", STR_ARG(lines[i].text));
+  }
+}
+
+static void the_lines_make_both_texts(void **state) {
+  struct buf before = {0}, after = {0}, made = {0};
+  uint32_t seed = 7;
+  (void)state;
+  for (int round = 0; round < 3000; round++) {
+    long added, removed, pluses, minuses;
+    size_t count;
+    for (int side = 0; side < 2; side++) {
+      struct buf *text = side ? &after : &before;
+      buf_clear(text);
+      seed = seed * 1664525 + 1013904223;
+      for (uint32_t n = (seed >> 20) % 15; n > 0; n--) {
+        seed = seed * 1664525 + 1013904223;
+        buf_printf(text, "%c\n", (char)('a' + (seed >> 24) % 4));
+      }
+    }
+    linediff_count(buf_view(&before), buf_view(&after), &added, &removed);
+    struct linediff_line *lines = linediff_lines(buf_view(&before), buf_view(&after), 1000, &count);
+    if (added + removed == 0 && count > 0) { /* nothing differs: all of it is left out */
+      assert_int_equal(count, 1);
+      free(lines);
+      continue;
+    }
+    side_of(&made, lines, count, '-', &minuses);
+    assert_string_equal(buf_c(&made), buf_c(&before));
+    side_of(&made, lines, count, '+', &pluses);
+    assert_string_equal(buf_c(&made), buf_c(&after));
+    assert_int_equal(pluses, added);
+    assert_int_equal(minuses, removed);
+    free(lines);
+  }
+  buf_deinit(&before);
+  buf_deinit(&after);
+  buf_deinit(&made);
+}
+
+static void far_lines_are_left_out(void **state) {
+  static const struct {
+    const char *before, *after, *told; /* a sign a line; a digit: so many are left out */
+  } cases[] = {
+      {"", "", ""},
+      {"a\nb\nc\nd\n", "a\nb\nc\nd\n", "4"},
+      {"1\n2\n3\n4\n5\nx\n6\n7\n8\n9\n", "1\n2\n3\n4\n5\ny\n6\n7\n8\n9\n", "3  -+  2"},
+      {"x\n1\n2\n3\n4\n5\n6\nx\n", "1\n2\n3\n4\n5\n6\n", "-  2  -"},
+      {"x\n1\n2\n3\n4\n5\nx\n", "1\n2\n3\n4\n5\n", "-     -"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    size_t count;
+    struct buf told = {0};
+    struct linediff_line *lines =
+        linediff_lines(str_from(cases[i].before), str_from(cases[i].after), 2, &count);
+    for (size_t k = 0; k < count; k++)
+      buf_putc(&told, lines[k].sign == '@' ? (char)('0' + lines[k].count) : lines[k].sign);
+    assert_string_equal(buf_c(&told), cases[i].told);
+    buf_deinit(&told);
+    free(lines);
+  }
+}
+
+static void big_scripts_are_bounded(void **state) {
+  enum { LINES = 20000 };
+  struct buf before = {0}, after = {0};
+  size_t count;
+  (void)state;
+  for (int i = 0; i < LINES; i++) {
+    buf_printf(&before, "a%d\n", i);
+    buf_printf(&after, "b%d\n", i);
+  }
+  free(linediff_lines(buf_view(&before), buf_view(&after), 3, &count));
+  assert_int_equal(count, 2 * LINES);
+  buf_deinit(&before);
+  buf_deinit(&after);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(lines_are_counted),
-      cmocka_unit_test(the_script_is_the_smallest),
-      cmocka_unit_test(big_changes_are_bounded),
+      cmocka_unit_test(lines_are_counted),       cmocka_unit_test(the_script_is_the_smallest),
+      cmocka_unit_test(big_changes_are_bounded), cmocka_unit_test(the_lines_make_both_texts),
+      cmocka_unit_test(far_lines_are_left_out),  cmocka_unit_test(big_scripts_are_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
