@@ -23,9 +23,14 @@ struct sandbox {
   const char *const *words; /* before the program's; NULL: none */
 };
 
+/* It is the same for as long as the kernel runs. */
 int sandbox_version(void) {
-  int version = ll_version();
-  return version > 0 ? version : 0;
+  static _Atomic int version = -1;
+  if (version < 0) {
+    int told = ll_version();
+    version = told > 0 ? told : 0;
+  }
+  return version;
 }
 
 bool sandbox_filters(void) {
