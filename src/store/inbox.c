@@ -93,7 +93,8 @@ static bool add_by_last(json_t *list, const char *id, struct str line) {
   return record != NULL;
 }
 
-static void add_log(json_t *list, const struct store *store, const char *id, struct buf *text) {
+static void inbox_take_log(json_t *list, const struct store *store, const char *id,
+                           struct buf *text) {
   struct store_ref ref;
   struct brief b;
   struct str line;
@@ -107,6 +108,12 @@ static void add_log(json_t *list, const struct store *store, const char *id, str
     inbox_look(&b, &ref);
   inbox_add(list, &b, id);
   brief_deinit(&b);
+}
+
+void inbox_add_log(json_t *list, const struct store *store, const char *id) {
+  struct buf text = {0};
+  inbox_take_log(list, store, id, &text);
+  buf_deinit(&text);
 }
 
 static int by_since(const void *a, const void *b) {
@@ -144,7 +151,7 @@ json_t *inbox_list(const struct store *store,
     if (known != NULL)
       inbox_add(list, known, ids[i].id);
     else if (row_may_ask(index_row(x, ids[i].id)))
-      add_log(list, store, ids[i].id, &text);
+      inbox_take_log(list, store, ids[i].id, &text);
   }
   index_close(x);
   buf_deinit(&text);

@@ -92,6 +92,7 @@ static void keep_brief(struct view_folder *f, struct view_row *row, const struct
   row->started_ms = folder_time(b->started);
   row->updated_ms = folder_time(b->updated);
   row->turns = b->turns;
+  row->submitted = b->submitted;
   keep_spent(row, b->spent);
   keep_wait(f, row, b);
   read_task(f, row, ref);

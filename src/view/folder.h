@@ -33,6 +33,7 @@ struct view_row {
   struct str movement;            /* entered last */
   struct str status, message;
   struct str wait;                /* what keeps it from its next call; or empty */
+  bool submitted;                 /* to a daemon, which can go on with it */
   struct str proof;               /* sound, torn, tampered, ... as segue audit calls it */
   int64_t started_ms, updated_ms; /* real time */
   long turns;

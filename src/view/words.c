@@ -31,6 +31,18 @@ void view_put_time(struct buf *out, int64_t ms) {
     buf_printf(out, "%lld h %lld min", s / 3600, s / 60 % 60);
 }
 
+void view_put_age(struct buf *out, int64_t ms) {
+  long long s = ms < 0 ? 0 : ms / 1000;
+  if (s < 60)
+    buf_printf(out, "%lld s", s);
+  else if (s < 3600)
+    buf_printf(out, "%lld min", s / 60);
+  else if (s < 2 * 86400)
+    buf_printf(out, "%lld h", s / 3600);
+  else
+    buf_printf(out, "%lld days", s / 86400);
+}
+
 void view_put_when(struct buf *out, int64_t real_ms) {
   char text[RECORD_TIME_BYTES];
   if (real_ms <= 0) {

@@ -8,6 +8,8 @@
 
 /* "8.0 s", "12 min 3 s", "2 h 5 min". */
 void view_put_time(struct buf *out, int64_t ms);
+/* "3 s", "12 min", "5 h", "9 days": how long ago something was. */
+void view_put_age(struct buf *out, int64_t ms);
 /* "2026-02-11 09:30:00 UTC"; "-" of 0. */
 void view_put_when(struct buf *out, int64_t real_ms);
 /* "$0.0123", "$0.0123+" with calls of which it is not known, "?" where it is of none; "". */

@@ -38,25 +38,42 @@ static void put_verdicts(struct html *h, const struct view_session *v) {
   HTML(h, "</select></label> <label>because <input name=why size=40 maxlength=4000></label></p>");
 }
 
-static void put_resume_form(struct html *h, const struct view_session *v) {
-  HTML(h, "<form data-act=resume>");
-  if (!str_eq_c(v->status, "max_movements"))
-    put_verdicts(h, v);
-  else
+/* Who goes on, and with how much more. */
+static void put_more_of(struct html *h, struct str status) {
+  if (str_eq_c(status, "max_movements"))
     HTML(h, "<p><label>At most so many turns, those before included <input name=max_movements "
             "type=number min=1 data-number></label></p>");
-  HTML(h, "<p><button>Resume</button></p></form>");
+  HTML(h, "<details><summary>With another provider, or more budget</summary>"
+          "<p><label>Provider <input name=provider autocomplete=off spellcheck=false></label> "
+          "<label>model <input name=model autocomplete=off spellcheck=false></label></p>"
+          "<p>Added to its budget: <label>cost in $ <input name=add_budget.cost type=number min=0 "
+          "step=any data-number></label> <label>tokens <input name=add_budget.tokens type=number "
+          "min=0 data-number></label></p>");
+  if (!str_eq_c(status, "max_movements"))
+    HTML(h, "<p><label>At most so many turns, those before included <input name=max_movements "
+            "type=number min=1 data-number></label></p>");
+  HTML(h, "</details><p><button>Resume</button></p></form>");
 }
 
-void part_acts(struct html *h, const struct view_session *v) {
+void part_resume(struct html *h, const char *id, struct str status) {
+  HTML(h, "<form");
+  html_attr_printf(h, "data-act", "s/%s/resume", id);
+  HTML(h, ">");
+  put_more_of(h, status);
+}
+
+void part_acts(struct html *h, const struct view_session *v, bool asks) {
   bool over = str_eq_c(v->status, "complete") || str_eq_c(v->status, "abort") ||
               str_eq_c(v->status, "cancelled");
   if (!v->submitted || over)
     return;
   HTML(h, "<section class=noprint id=acts aria-label=\"What can be done\">");
-  if (v->resumable)
-    put_resume_form(h, v);
+  if (v->resumable && !asks) {
+    HTML(h, "<form data-act=resume>");
+    if (!str_eq_c(v->status, "max_movements"))
+      put_verdicts(h, v);
+    put_more_of(h, v->status);
+  }
   HTML(h, "<details><summary>Cancel this session</summary><p>It ends for good. "
-          "<button data-act=cancel>Cancel it</button></p></details>"
-          "<p id=acted role=status></p></section>");
+          "<button data-act=cancel>Cancel it</button></p></details></section>");
 }

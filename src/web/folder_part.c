@@ -40,23 +40,7 @@ static void put_about(struct html *h, const struct view_row *row) {
   HTML(h, "</td>");
 }
 
-/* How long ago, with the time in full at hand. */
-static void put_session_age(struct html *h, int64_t at_ms, int64_t now_ms) {
-  struct buf full = {0}, age = {0};
-  view_put_when(&full, at_ms);
-  HTML(h, "<time");
-  HTML_ATTR(h, "title", buf_view(&full));
-  HTML(h, ">");
-  if (now_ms >= at_ms)
-    view_put_time(&age, now_ms - at_ms);
-  html_printf(h, age.n > 0 ? "%s ago" : "%s", age.n > 0 ? buf_c(&age) : buf_c(&full));
-  HTML(h, "</time>");
-  buf_deinit(&full);
-  buf_deinit(&age);
-}
-
-static void put_session_row(struct html *h, const struct view_row *row,
-                            const struct part_order *order) {
+static void put_session_row(struct html *h, const struct view_row *row) {
   struct buf text = {0};
   HTML(h, "<tr");
   html_attr_printf(h, "id", "r-%s", row->id);
@@ -68,13 +52,8 @@ static void put_session_row(struct html *h, const struct view_row *row,
   HTML(h, "<td class=n>");
   html_printf(h, "%ld", row->turns);
   HTML(h, "</td><td class=n>");
-  view_put_when(&text, row->started_ms);
-  if (order != NULL && row->started_ms > 0)
-    put_session_age(h, row->started_ms, order->now_ms);
-  else
-    html_text(h, buf_view(&text));
+  part_when(h, row->started_ms);
   HTML(h, "</td><td class=n>");
-  buf_clear(&text);
   if (row->updated_ms >= row->started_ms)
     view_put_time(&text, row->updated_ms - row->started_ms);
   html_text(h, buf_view(&text));
@@ -125,6 +104,6 @@ void part_rows(struct html *h, const struct view_folder *f, enum view_class clas
   HTML(h, "</tr></thead><tbody>");
   for (size_t i = 0; i < f->count; i++)
     if (class == VIEW_CLASS_COUNT || f->rows[i].class == class)
-      put_session_row(h, &f->rows[i], order);
+      put_session_row(h, &f->rows[i]);
   HTML(h, "</tbody></table></div>");
 }

@@ -13,10 +13,13 @@
 
 #include "base/buf.h"
 
+#include <stdint.h>
+
 struct html {
   struct buf *out;
   const char *root; /* of the window's addresses: "/w/RANDOM/"; NULL in a file */
   bool daemon;      /* there is one, so that its pages are linked */
+  int64_t now_ms;   /* real time, for ages; 0 in a file: times stand in full */
   bool in_tag;
 };
 

@@ -1,6 +1,7 @@
 /* Writes what stands around a page. */
 #include "base/resource.h"
 #include "base/sha256.h"
+#include "view/words.h"
 #include "web/parts.h"
 
 #include <assert.h>
@@ -84,6 +85,27 @@ void part_find_form(struct html *h, struct str text) {
           "autocomplete=off spellcheck=false maxlength=400");
   HTML_ATTR(h, "value", text);
   HTML(h, "></label> <button>Find</button></form>");
+}
+
+void part_when(struct html *h, int64_t real_ms) {
+  struct buf full = {0}, age = {0};
+  view_put_when(&full, real_ms);
+  if (h->now_ms == 0 || real_ms <= 0 || real_ms > h->now_ms) {
+    html_text(h, buf_view(&full));
+  } else {
+    HTML(h, "<time");
+    HTML_ATTR(h, "title", buf_view(&full));
+    HTML(h, ">");
+    view_put_age(&age, h->now_ms - real_ms);
+    html_printf(h, "%s ago", buf_c(&age));
+    HTML(h, "</time>");
+  }
+  buf_deinit(&full);
+  buf_deinit(&age);
+}
+
+void part_acted(struct html *h) {
+  HTML(h, "<p id=acted role=status></p>");
 }
 
 void part_fact(struct html *h, const char *name, struct str value) {

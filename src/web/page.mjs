@@ -12,7 +12,7 @@ const keep = {
   callbacks: {
     // What a call says comes as text; what is there is not sent again, but where pieces were missed.
     beforeNodeMorphed: (old, fresh) =>
-      !(old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end)),
+      old.id !== 'acted' && !(old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end)),
     beforeAttributeUpdated: (name, node) =>
       !(name === 'open' && node.tagName === 'DETAILS') && !(name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName)),
   },
@@ -115,13 +115,27 @@ document.addEventListener('click', (event) => {
   if (button) act(button, button.dataset.act, {});
 });
 
+// The fields of an answer with a schema, as JSON: numbers stay as they were written.
+function answered(fields) {
+  const json = (field) => (field.dataset.form === 'text' ? JSON.stringify(field.value) : field.value);
+  if (!fields[0].dataset.key) return json(fields[0]);
+  return `{${fields.filter((f) => f.value).map((f) => `${f.dataset.key}:${json(f)}`).join(',')}}`;
+}
+
 document.addEventListener('submit', (event) => {
   event.preventDefault();
   const form = event.target;
   if (form.dataset.act) {
     const body = {};
-    for (const field of form.elements)
-      if (field.name && field.value) body[field.name] = 'number' in field.dataset ? Number(field.value) : field.value;
+    for (const field of form.elements) {
+      if (!field.name || !field.value) continue;
+      const [name, inner] = field.name.split('.');
+      const value = 'number' in field.dataset ? Number(field.value) : field.value;
+      if (inner) (body[name] ??= {})[inner] = value;
+      else body[name] = value;
+    }
+    const fields = [...form.elements].filter((f) => f.dataset.form);
+    if (fields.length) body.text = answered(fields);
     act(form.querySelector('button'), form.dataset.act, body);
     return;
   }

@@ -3,6 +3,8 @@
 
 #include "base/limits.h"
 #include "core/record.h"
+#include "store/inbox.h"
+#include "view/asked.h"
 #include "view/now.h"
 #include "view/proof.h"
 #include "view/told.h"
@@ -19,10 +21,8 @@ enum { ALL_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
 
 /* Four answers in a line: since when, what now, why, and what stands in its way. */
 static void put_now(struct html *h, const struct view_session *v) {
-  struct buf when = {0};
-  view_put_when(&when, v->last_ms);
   HTML(h, "<p id=now>Last record ");
-  html_text(h, buf_view(&when));
+  part_when(h, v->last_ms);
   html_puts(h, ". ");
   for (size_t i = 0; i < v->turn_count; i++) {
     const struct view_turn *t = &v->turns[i];
@@ -35,7 +35,11 @@ static void put_now(struct html *h, const struct view_session *v) {
     html_puts(h, ". ");
   }
   HTML(h, "</p>");
-  buf_deinit(&when);
+}
+
+static bool session_is_over(const struct view_session *v) {
+  return str_eq_c(v->status, "complete") || str_eq_c(v->status, "abort") ||
+         str_eq_c(v->status, "cancelled");
 }
 
 /* The page of turns that is shown: the last one unless one was asked for. */
@@ -174,13 +178,27 @@ static void put_calls(struct html *h, const struct page_ask *ask, const struct t
   view_now_deinit(&now);
 }
 
+/* Shows its questions, with the forms of an answer. */
+static bool put_asked_now(struct html *h, const struct page_ask *ask) {
+  json_t *list = json_array();
+  inbox_add_log(list, &ask->store, ask->id);
+  view_asked_add(&ask->store, list);
+  part_questions(h, list, ask->acts);
+  bool asks = json_array_size(list) > 0;
+  json_decref(list);
+  return asks;
+}
+
 static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct track *track) {
   size_t first = first_turn(ask, v);
   part_banner(h, v);
   put_now(h, v);
   if (ask->acts)
-    part_acts(h, v);
+    part_acted(h);
+  bool asks = !session_is_over(v) && put_asked_now(h, ask);
+  if (ask->acts)
+    part_acts(h, v, asks);
   if (page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running"))
     put_calls(h, ask, track);
   part_session_facts(h, v, NULL);

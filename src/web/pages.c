@@ -5,6 +5,7 @@
 #include "core/record.h"
 #include "store/inbox.h"
 #include "store/select.h"
+#include "view/asked.h"
 #include "view/proof.h"
 #include "view/words.h"
 #include "web/compare_page.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 
 struct html page_html(const struct page_ask *ask, struct buf *out) {
-  return (struct html){.out = out, .root = ask->root, .daemon = ask->daemon};
+  return (struct html){.out = out, .root = ask->root, .daemon = ask->daemon, .now_ms = ask->now_ms};
 }
 
 void page_begin(struct html *h, const char *title, const char *watch) {
@@ -116,8 +117,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   } else {
     put_session_counts(&h, &f, ask);
-    const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first,
-                                     ask->now_ms};
+    const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
     if (f.left_out > 0) {
       HTML(&h, "<p class=dim>");
@@ -141,9 +141,7 @@ static bool row_asks_person(const struct view_row *row) {
   return false;
 }
 
-static void put_waiting(struct html *h, const struct view_row *row) {
-  struct buf when = {0};
-  view_put_when(&when, row->updated_ms);
+static void put_waiting(struct html *h, const struct page_ask *ask, const struct view_row *row) {
   HTML(h, "<article");
   html_attr_printf(h, "id", "w-%s", row->id);
   HTML(h, "><h2><a");
@@ -156,14 +154,16 @@ static void put_waiting(struct html *h, const struct view_row *row) {
   html_said(h, row->movement);
   html_puts(h, " of ");
   html_said(h, row->workflow);
-  html_printf(h, ", turn %ld, since ", row->turns);
-  html_text(h, buf_view(&when));
+  html_printf(h, ", turn %ld, ", row->turns);
+  part_when(h, row->updated_ms);
   HTML(h, "</p><p>");
   html_said(h, row->message);
   HTML(h, "</p><p class=dim><code>");
   html_printf(h, "segue resume %s", row->id);
-  HTML(h, "</code></p></article>");
-  buf_deinit(&when);
+  HTML(h, "</code></p>");
+  if (ask->acts && row->submitted)
+    part_resume(h, row->id, row->status);
+  HTML(h, "</article>");
 }
 
 /* It is stopped, and not for a question, which stands there by itself. */
@@ -197,10 +197,14 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
     waiting += row_is_listed(&f.rows[i], questions);
   (void)snprintf(title, sizeof title, "Inbox (%zu%s)", waiting, f.next[0] ? "+" : "");
   page_begin(&h, title, "events");
+  if (questions != NULL)
+    view_asked_add(&ask->store, questions);
+  if (ask->acts)
+    part_acted(&h);
   part_questions(&h, questions, ask->acts);
   for (size_t i = 0; i < f.count; i++)
     if (row_is_listed(&f.rows[i], questions))
-      put_waiting(&h, &f.rows[i]);
+      put_waiting(&h, ask, &f.rows[i]);
   if (waiting == 0)
     HTML(&h, "<p>Nothing waits for you: no session is stopped.</p>");
   part_end_page(&h);

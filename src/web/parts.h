@@ -19,6 +19,8 @@ void part_end_file(struct html *h);
 void part_begin_page(struct html *h, struct str title, const char *watch);
 void part_end_page(struct html *h);
 
+/* A time as age, with the time in full at hand; in a file, and of a time to come, in full. */
+void part_when(struct html *h, int64_t real_ms);
 /* One row of words and values. */
 void part_fact(struct html *h, const char *name, struct str value);
 void part_status(struct html *h, struct str status, enum view_class class);
@@ -37,10 +39,16 @@ void part_banner(struct html *h, const struct view_session *v);
 /* The field that a text is looked for with in a session; text: what was looked for. */
 void part_find_form(struct html *h, struct str text);
 
-/* The forms of what may be done with it; nothing where nothing may. */
-void part_acts(struct html *h, const struct view_session *v);
+/* The forms of what may be done with it; nothing where nothing may. asks: it waits for an answer,
+ * which takes it further. */
+void part_acts(struct html *h, const struct view_session *v, bool asks);
+/* Takes a session further that stopped, from a page that is not its own. */
+void part_resume(struct html *h, const char *id, struct str status);
+/* Where is said how an action ended; once a page that has any. */
+void part_acted(struct html *h);
 
-/* Lists the questions that wait for persons (store/inbox.h); acts: with the forms of an answer. */
+/* Lists the questions that wait for persons (store/inbox.h, view/asked.h); acts: with the forms of
+ * an answer. */
 void part_questions(struct html *h, const json_t *list, bool acts);
 
 /* One judgment; command: what prints all of it, for texts that were cut. */
@@ -53,7 +61,6 @@ struct part_order {
   struct str q; /* what is filtered by */
   enum view_sort sort;
   bool least_first;
-  int64_t now_ms;
 };
 void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
                const struct part_order *order);

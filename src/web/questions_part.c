@@ -1,6 +1,8 @@
 /* Writes what waits for a person's answer, with the forms of it. */
+#include "core/record.h"
 #include "format/json_object.h"
 #include "view/words.h"
+#include "web/answer_form.h"
 #include "web/parts.h"
 
 #include <string.h>
@@ -78,11 +80,62 @@ static void put_answer_forms(struct html *h, const json_t *item) {
     return;
   }
   begin_form(h, item, "answer");
-  if (json_array_size(json_at(item, "choices")) > 0)
+  if (json_array_size(json_at(item, "choices")) > 0) {
     put_choices(h, item);
-  else
-    HTML(h, "<label>Answer<br><textarea name=text rows=3 cols=70></textarea></label> "
+  } else if (json_at(item, "schema") != NULL) {
+    HTML(h, "</p>");
+    answer_form_fields(h, json_at(item, "schema"));
+    HTML(h, "<p><button>Answer</button></p></form>");
+  } else {
+    HTML(h, "<label>Answer<br><textarea name=text rows=3 cols=70 required></textarea></label> "
             "<button>Answer</button></p></form>");
+  }
+}
+
+/* The files that it changed so far. */
+static void put_asked_files(struct html *h, const json_t *item) {
+  size_t i;
+  json_t *file;
+  const json_t *files = json_at(item, "files");
+  if (json_array_size(files) == 0)
+    return;
+  HTML(h, "<p class=dim>changed so far:</p><ul>");
+  json_array_foreach(files, i, file) {
+    HTML(h, "<li>");
+    if (json_at(file, "more") != NULL)
+      html_printf(h, "and %lld more", (long long)json_integer_value(json_at(file, "more")));
+    else
+      html_said(h, question_word(file, "path"));
+    if (json_at(file, "added") != NULL || json_at(file, "removed") != NULL)
+      html_printf(h, " +%lld -%lld", (long long)json_integer_value(json_at(file, "added")),
+                  (long long)json_integer_value(json_at(file, "removed")));
+    HTML(h, "</li>");
+  }
+  HTML(h, "</ul>");
+}
+
+static void put_last_words(struct html *h, const json_t *item) {
+  long long turn = (long long)json_integer_value(json_at(item, "words_turn"));
+  if (question_word(item, "words").n == 0)
+    return;
+  HTML(h, "<details");
+  html_attr_printf(h, "id", "last-%s-%lld", question_word(item, "id").p,
+                   (long long)json_integer_value(json_at(item, "question")));
+  HTML(h, "><summary>");
+  html_printf(h, "The last words before it, of turn %lld", turn);
+  HTML(h, "</summary><pre>");
+  if (json_is_true(json_at(item, "words_cut")))
+    html_puts(h, "... ");
+  html_text(h, question_word(item, "words"));
+  HTML(h, "</pre></details>");
+}
+
+static void put_time_of(struct html *h, struct str text) {
+  int64_t ms;
+  if (text.n > 0 && record_time_parse(text.p, &ms))
+    part_when(h, ms);
+  else
+    html_said(h, text);
 }
 
 static void put_question(struct html *h, const json_t *item, bool acts) {
@@ -98,10 +151,10 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML(h, "</h2><pre>");
   html_text(h, question_word(item, "text"));
   HTML(h, "</pre><p class=dim>asked ");
-  html_said(h, question_word(item, "since"));
+  put_time_of(h, question_word(item, "since"));
   if (question_word(item, "until").n > 0) {
     html_puts(h, ", until ");
-    html_said(h, question_word(item, "until"));
+    put_time_of(h, question_word(item, "until"));
     html_puts(h, "; then: ");
     html_said(h, question_word(item, "default"));
   }
@@ -111,7 +164,9 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   buf_deinit(&spent);
   HTML(h, "</p>");
   put_would_run(h, json_at(item, "runs"));
+  put_asked_files(h, item);
   put_said_list(h, "then may come:", json_at(item, "blocks"));
+  put_last_words(h, item);
   if (acts)
     put_answer_forms(h, item);
   HTML(h, "</article>");
@@ -125,6 +180,4 @@ void part_questions(struct html *h, const json_t *list, bool acts) {
     if (id.n == strspn(id.p, "0123456789abcdef-")) /* a part of an address */
       put_question(h, item, acts);
   }
-  if (acts && json_array_size(list) > 0)
-    HTML(h, "<p id=acted role=status></p>");
 }

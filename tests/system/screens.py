@@ -28,6 +28,24 @@ movements:
       - {condition: postgres, next: ABORT}
       - {condition: sqlite, next: COMPLETE}
 """
+FORM = """
+name: form
+movements:
+  - name: details
+    ask:
+      question: "What is to be built, and how large may it get?"
+      schema:
+        type: object
+        required: [name, workers]
+        properties:
+          name: {type: string, maxLength: 40, description: As it is called in the shop}
+          workers: {type: integer, minimum: 1, maximum: 64, default: 4}
+          database: {enum: [postgres, sqlite]}
+          public: {type: boolean, title: May everybody see it?}
+          notes: {type: string}
+          tags: {type: array, items: {type: string}}
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
 UNSURE = """
 name: unsure
 provider: script
@@ -57,6 +75,8 @@ class Screens:
         box.wait_status(self.unsure, "rule_no_match")
         self.asks = box.submit(box.file("which.yaml", ASKS))
         box.until(lambda: box.get("/v1/inbox")["inbox"], "nothing is asked")
+        self.form = box.submit(box.file("form.yaml", FORM))
+        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 2, "nothing more is asked")
         slow, slow_scenario = simple(box, 600000)
         self.running = box.submit(slow, slow_scenario, task="a long work")
         box.wait_status(self.running, "running")
@@ -65,7 +85,7 @@ class Screens:
         of = f"s/{self.done}/"
         return {"sessions": "", "filtered": "?q=status:cancelled", "inbox": "inbox", "session": of,
                 "running": f"s/{self.running}/", "unsure": f"s/{self.unsure}/",
-                "asks": f"s/{self.asks}/", "judgment": of + "2", "judgment-unsure": f"s/{self.unsure}/1",
+                "asks": f"s/{self.asks}/", "form": f"s/{self.form}/", "judgment": of + "2", "judgment-unsure": f"s/{self.unsure}/1",
                 "integrity": of + "integrity", "audit": "audit", "providers": "providers",
                 "records": of + "records", "find": of + "find?q=work", "workflow": of + "workflow",
                 "compare": f"compare/{self.done}_{self.other}",

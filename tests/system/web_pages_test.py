@@ -5,6 +5,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -177,6 +178,30 @@ def act():
         box.end()
 
 
+def further():
+    """A session that had too few turns goes on from the inbox with more; what is refused stands on the page."""
+    with WebBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 0)
+        with open(workflow, encoding="utf-8") as f:
+            text_of = f.read()
+        few = box.file("few.yaml", re.sub(r"max_movements: \d+", "max_movements: 1", text_of))
+        sid = box.submit(few, scenario)
+        box.wait_status(sid, "max_movements")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.open(root + "inbox")
+            b.wait("return !!document.querySelector('form[data-act$=resume]')")
+            put = ("for (const [n, v] of Object.entries(arguments[0])) document.querySelector(`form[data-act$=resume] "
+                   "[name='${n}']`).value = v; document.querySelector('form[data-act$=resume]').requestSubmit()")
+            b.run(put, {"max_movements": "50", "provider": "nobody"})
+            b.wait("return document.getElementById('acted').textContent.includes('nobody')")
+            b.run(put, {"max_movements": "50", "provider": ""})
+            box.wait_status(sid, "complete")
+            b.wait("return document.querySelector('#main h1').textContent == 'Inbox (0)'")
+        box.end()
+
+
 def inbox():
     """A session that no rule fits waits in the inbox; a person's verdict takes it to its end."""
     with WebBox() as box:
@@ -262,6 +287,91 @@ movements:
             b.wait("return document.querySelector('#main h1').textContent == 'Inbox (0)'")
             log = records(box.log(sid))
             expect("sqlite" in json.dumps(log) and "the name" in json.dumps(log))
+            clean(b)
+        box.end()
+
+
+FORM = r"""
+name: form
+movements:
+  - name: group
+    parallel:
+      - name: which
+        ask:
+          question: "Which <b>one</b>?"
+          schema:
+            type: object
+            required: [name, count]
+            properties:
+              name: {type: string, maxLength: 40, description: How it is <i>called</i>}
+              count: {type: integer, minimum: 1, maximum: 9}
+              share: {type: number}
+              sure: {type: boolean}
+              "k\u202e\"<": {enum: [postgres, "sqlite \u202e", 3]}
+              tags: {type: array, items: {type: string}}
+        rules: [{condition: when(true)}]
+      - name: plain
+        ask: {question: How many?, schema: {type: integer, minimum: 2}}
+        rules: [{condition: when(true)}]
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def forms():
+    """An answer with a schema is a form with a field for each property, on the inbox and on the session's page;
+    who comes second is told who was first."""
+    with WebBox() as box:
+        box.serve()
+        status, made = box.ask("POST", "/v1/sessions", {"workflow": box.file("form.yaml", FORM), "cwd": box.cwd})
+        expect(status == 201, made)
+        sid = made["id"]
+        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 2, "nothing is asked")
+        fill = """
+            const fields = [...document.querySelectorAll('form[data-act$=answer] [data-form]')];
+            for (const [key, value] of Object.entries(arguments[0]))
+              fields.find((f) => f.dataset.key && JSON.parse(f.dataset.key) === key).value = value;
+            return fields.map((f) => f.tagName + ' ' + (f.type || ''))"""
+        odd = 'k\u202e"<'
+        given = {"name": 'a "b" \u202e', "count": "7", "share": "0.10", "sure": "false", odd: r'"sqlite \u202E"',
+                 "tags": '["x"]'}
+        with browser.Browser() as b, browser.Browser() as late:
+            root, other = enter(b, box.code()), enter(late, box.code())
+            b.open(root + f"s/{sid}/")
+            late.open(other + "inbox")
+            for one in (b, late):
+                one.wait("return document.querySelectorAll('form[data-act$=answer]').length == 2")
+                expect("How it is <i>called</i>" in text(one), text(one))
+                kinds = one.run(fill, given)
+                expect(kinds == ["INPUT text", "INPUT number", "INPUT number", "SELECT select-one",
+                                 "SELECT select-one", "TEXTAREA textarea", "INPUT number"], kinds)
+            send = ("const f = [...document.querySelectorAll('form[data-act$=answer]')].find((f) => f.elements.length > 5);"
+                    "window.sent = f; if (!f.checkValidity()) return [...f.elements].filter((e) => !e.validity.valid)"
+                    ".map((e) => e.outerHTML); f.requestSubmit(); return []")
+            body = late.run("const f = [...document.querySelectorAll('form[data-act$=answer]')].find((f) => "
+                            "f.elements.length > 5); window.kept = f.dataset.act;"
+                            "return [...f.elements].filter((e) => e.name).map((e) => [e.name, e.value])")
+            expect(b.run(send) == [])
+            b.wait("return document.getElementById('acted').textContent.startsWith('Done')")
+            b.wait("return document.querySelectorAll('form[data-act$=answer]').length == 1")
+            value = of_type(records(box.log(sid)), "answer")[0]["value"]
+            expect(value == {"name": 'a "b" \u202e', "count": 7, "share": 0.1, "sure": False,
+                             odd: "sqlite \u202e", "tags": ["x"]}, value)
+            late.ask("POST", "/execute/async", {"args": [dict(body)], "script": """
+                const [b, done] = arguments, f = document.createElement('form');
+                f.dataset.act = window.kept;
+                for (const [name, value] of Object.entries({...b, text: '{"name":"x","count":2}'})) {
+                  const i = document.createElement('input');
+                  i.name = name; i.value = value; if (name == 'question') i.dataset.number = '';
+                  f.append(i);
+                }
+                f.append(document.createElement('button'));
+                document.getElementById('main').append(f); f.requestSubmit(); setTimeout(done, 0)"""})
+            told = late.wait("return document.getElementById('acted').textContent")
+            expect("answered" in told and "already" in told, told)
+            b.run("document.querySelector('form[data-act$=answer] [data-form]').value = '3';"
+                  "document.querySelector('form[data-act$=answer]').requestSubmit()")
+            box.wait_status(sid, "complete")
+            expect(of_type(records(box.log(sid)), "answer")[1]["value"] == 3)
             clean(b)
         box.end()
 
@@ -478,5 +588,5 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, live, compared, act, inbox, questions, hostile, sorted_rows, pieces, keys, large,
+    sys.exit(main([folder, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, keys, large,
                    access]))

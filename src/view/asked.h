@@ -1,0 +1,19 @@
+/* asked.h - what a person who is asked wants to see beside the question: the form of the answer,
+ * and the last words before it.
+ *
+ *   list = inbox_list(...); view_asked_add(&store, list)
+ * Sets `schema` of each question that has one, as its workflow says, and `words` with their
+ * `words_turn`: the end of the session's last 64 KiB is looked at, of each text LIMIT_ASKED_WORDS
+ * bytes are kept. */
+#ifndef SEGUE_VIEW_ASKED_H
+#define SEGUE_VIEW_ASKED_H
+
+#include "store/store.h"
+
+#include <jansson.h>
+
+enum { LIMIT_ASKED_WORDS = 1200 };
+
+void view_asked_add(const struct store *store, json_t *list);
+
+#endif
