@@ -28,7 +28,7 @@ static void put_remedy(const struct denial_story *t, struct str path, enum denie
                        struct buf *out) {
   const char *key = kind == DENIED_WRITE ? "write" : "read";
   if (kind == DENIED_NETWORK)
-    buf_puts(out, "network: open in the movement lets it");
+    buf_puts(out, "network: api or open in the movement lets it");
   else if (str_has(path, "/.git/hooks") || str_has(path, "/.git/config"))
     buf_puts(out, "git's hooks and settings are for nobody to write: no line allows it");
   else if (is_below(path, t->cwd))
@@ -63,6 +63,16 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   buf_deinit(&line);
 }
 
+/* What our own proxy refused: no guess. */
+static void tell_host(struct denial_story *t, const char *where) {
+  if (json_object_get(t->seen, where) != NULL)
+    return;
+  json_object_set_new(t->seen, where, json_true());
+  if (json_object_size(t->seen) == 1)
+    pen_line(&t->s->pen, 2, "denied by its sandbox (network: api):");
+  pen_line(&t->s->pen, 3, "%s: sandbox: {hosts: [%s]} in config.yaml allows it", where, where);
+}
+
 static void tell_text(struct denial_story *t, struct str text) {
   struct str path;
   enum denied_kind kind;
@@ -79,6 +89,12 @@ void explain_denied(struct story *s, json_int_t call, const struct call_view *c)
   if (explain_word(t.sandbox, "mechanism")[0] == '\0')
     return; /* nothing held it */
   t.seen = json_object();
+  json_array_foreach(s->records, i, record) {
+    const char *host = explain_word(json_object_get(record, "data"), "denied");
+    if (explain_number(record, "call") == call && host[0] != '\0')
+      tell_host(&t, host);
+  }
+  json_object_clear(t.seen);
   json_array_foreach(s->records, i, record) {
     const json_t *data = json_object_get(record, "data");
     if (explain_number(record, "call") == call && explain_word(data, "output")[0] != '\0')

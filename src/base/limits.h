@@ -273,6 +273,7 @@
 #define LIMIT_SANDBOX_PATHS     200u     /* in a list of `sandbox` */
 #define LIMIT_CALL_CPUS         1024u    /* in `limits` */
 #define LIMIT_CALL_PIDS         4194304u /* in `limits`: the kernel has no more (PID_MAX_LIMIT) */
+#define LIMIT_SANDBOX_HOSTS     100u     /* in `hosts` of `sandbox` */
 #define LIMIT_SANDBOX_KEPT      8u       /* kinds of calls whose rules are kept */
 #define LIMIT_SANDBOX_KEPT_MS   10000    /* after their last use: they pin what they name */
 #define LIMIT_SECRET_WORD_BYTES 4096u    /* words of a command line that are searched for secrets */
@@ -297,6 +298,12 @@
 #define LIMIT_KEY_COMMAND_MS    (30 * 1000) /* the program that prints it */
 #define LIMIT_KEY_COMMAND_WORDS 32u
 #define LIMIT_AGENT_IDLE_MS     (30 * 60 * 1000) /* output without text, reasoning or tools */
+#define LIMIT_PROXY_CONNECTIONS 64u   /* of one call's programs at once, with network: api */
+#define LIMIT_PROXY_HEAD_BYTES  8192u /* the request line and headers that ask for a connection */
+#define LIMIT_PROXY_HEAD_MS     10000 /* until they are there */
+#define LIMIT_PROXY_CONNECT_MS  15000 /* a name and one connection */
+#define LIMIT_PROXY_QUEUE_BYTES (256u * 1024u) /* to who reads slowly, before we read no more */
+#define LIMIT_PROXY_REFUSALS    32u            /* of one call that are told, each host once */
 #define LIMIT_HTTP_OWN_HEADERS  16u /* and members of a query that the user adds to requests */
 #define LIMIT_BEHIND_MS         (10 * 60 * 1000) /* a provider that was taken over is passed over */
 #define LIMIT_OLLAMA_WINDOW     4096u /* tokens: what the server takes where nobody says more */

@@ -129,7 +129,7 @@ bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t 
 /* --- what holds its program --- */
 
 static const char *const sandbox_levels[] = {"off", "guard", "strict"};
-static const char *const networks[] = {"open", "none"};
+static const char *const networks[] = {"open", "api", "none"};
 
 const char *sandbox_level_name(enum sandbox_level level) {
   return sandbox_levels[level];
@@ -218,6 +218,8 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
     out->network = NETWORK_OPEN;
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
+  if (out->network == NETWORK_API && out->mechanism != NULL) /* not all make a network of its own */
+    out->mechanism = json_string_value(json_object_get(sandbox, "api_by"));
   out->limits_by = json_string_value(json_object_get(sandbox, "limits_by"));
   if (!command)
     sandbox_add_limits(out, json_object_get(sandbox, "limits"));

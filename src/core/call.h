@@ -64,7 +64,7 @@ bool error_class_falls_back(enum error_class class);
 /* off: nothing is held. guard: it reads all but secrets and writes its workspace, its own state and
  * caches. strict: of the home folder only its workspace and its own state exist. */
 enum sandbox_level { SANDBOX_OFF, SANDBOX_GUARD, SANDBOX_STRICT, SANDBOX_LEVEL_COUNT };
-enum sandbox_network { NETWORK_OPEN, NETWORK_NONE, SANDBOX_NETWORK_COUNT };
+enum sandbox_network { NETWORK_OPEN, NETWORK_API, NETWORK_NONE, SANDBOX_NETWORK_COUNT };
 
 /* The host answers a call that wants to go to its provider. */
 enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, ADMISSION_COUNT };

@@ -16,7 +16,7 @@
 
 const char *sandbox_level_name(enum sandbox_level level); /* off, guard, strict */
 bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
-const char *sandbox_network_name(enum sandbox_network network); /* open, none */
+const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
 bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
 
 /* How one call's program is held. */

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "core/keys.h"
 #include "core/sandbox.h"
+#include "http/proxy.h"
 #include "os/group.h"
 #include "os/process.h"
 #include "os/sandbox.h"
@@ -15,12 +16,12 @@
 #include <unistd.h>
 
 static const char *const level_words[] = {"off", "guard", "strict", NULL};
-static const char *const network_words[] = {"open", "none", NULL};
+static const char *const network_words[] = {"open", "api", "none", NULL};
 static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, NULL};
 
 static const struct sandbox_key {
   const char *name;
-  enum { WORD, FLAG, PATHS, LIMITS } type;
+  enum { WORD, FLAG, PATHS, HOSTS, LIMITS } type;
   const char *const *words;
 } sandbox_keys[] = {
     {"level", WORD, level_words},     {"commands", WORD, level_words},
@@ -28,6 +29,7 @@ static const struct sandbox_key {
     {"network", WORD, network_words}, {"namespaces", FLAG, NULL},
     {"limits", LIMITS, NULL},         {"read", PATHS, NULL},
     {"write", PATHS, NULL},           {"secret", PATHS, NULL},
+    {"hosts", HOSTS, NULL},
 };
 
 static bool sandbox_wrong(struct err *err, const char *path, const struct yaml_node *at,
@@ -66,6 +68,20 @@ static bool are_paths(const char *path, const struct yaml_node *node, struct err
         !(str_starts(text, "/") || str_starts(text, "~/") || str_eq_c(text, "~")))
       return sandbox_wrong(err, path, node->items[i],
                            "it must be an absolute path, or one that begins with ~/");
+  }
+  return true;
+}
+
+static bool are_hosts(const char *path, const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_LIST || node->count > LIMIT_SANDBOX_HOSTS)
+    return sandbox_wrong(err, path, node, "it must be a list of at most 100 hosts");
+  for (size_t i = 0; i < node->count; i++) {
+    struct str host;
+    unsigned port;
+    if (node->items[i]->kind != YAML_TEXT || !proxy_split(node->items[i]->text, &host, &port) ||
+        memchr(host.p, '/', host.n) != NULL)
+      return sandbox_wrong(err, path, node->items[i],
+                           "it must be a host: NAME, *.NAME or NAME:PORT, without https://");
   }
   return true;
 }
@@ -114,7 +130,8 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
       json_object_set_new(out, key->name, json_boolean(pair->value->boolean));
     else if (key->type == FLAG)
       return sandbox_wrong(err, path, pair->value, "it must be true or false");
-    else if (key->type == PATHS && are_paths(path, pair->value, err))
+    else if ((key->type == PATHS && are_paths(path, pair->value, err)) ||
+             (key->type == HOSTS && are_hosts(path, pair->value, err)))
       json_object_set_new(out, key->name, yaml_to_json(pair->value));
     else
       return key->type == LIMITS && sandbox_read_limits(out, path, pair->value, err);
@@ -127,7 +144,7 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
   else
     (void)snprintf(text, sizeof text,
                    "sandbox has no key \"%.40s\": use level, commands, least, mechanism, network, "
-                   "namespaces, limits, read, write or secret",
+                   "hosts, namespaces, limits, read, write or secret",
                    pair->key->text.p);
   return sandbox_wrong(err, path, pair->key, text);
 }
@@ -206,6 +223,14 @@ static json_t *of_providers(const json_t *providers) {
   return out;
 }
 
+/* NULL: network: api can be held. Of the mechanisms bwrap alone makes a network of its own. */
+static const char *api_why_not(const json_t *words) {
+  const char *asked = json_string_value(json_object_get(words, "mechanism"));
+  if (asked != NULL && strcmp(asked, SANDBOX_BWRAP) != 0)
+    return "the mechanism that is asked for makes none: write mechanism: bwrap, or leave it out";
+  return why_not_by(SANDBOX_BWRAP);
+}
+
 json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   const char *why;
   const char *mechanism = sandbox_mechanism(words, &why);
@@ -227,6 +252,8 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   if (sandbox_version() > 0)
     json_object_set_new(out, SANDBOX_LANDLOCK, json_integer(sandbox_version()));
   json_object_set_new(out, "mechanisms", mechanisms);
+  if (can && api_why_not(words) == NULL)
+    json_object_set_new(out, "api_by", json_string(SANDBOX_BWRAP));
   json_object_set_new(out, "limits_by",
                       json_string(group_may_limit() ? LIMITS_BY_GROUP : LIMITS_BY_BIRTH));
   if (json_object_size(own) > 0)
@@ -262,9 +289,16 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
                    "sandbox: %s is less than your config.yaml allows (sandbox: {least: %s}): write "
                    "sandbox: %s",
                    level, sandbox_level_name(floor), sandbox_level_name(floor));
-  const char *why;
+  const char *why = NULL;
   if (choice.mechanism == NULL)
     (void)sandbox_mechanism(sandbox, &why);
+  if (choice.level != SANDBOX_OFF && choice.network == NETWORK_API && choice.mechanism == NULL &&
+      why == NULL) {
+    why = api_why_not(sandbox);
+    return err_set(err, ERR_INVALID,
+                   "network: api cannot be held here, as it takes a network of its own: %s",
+                   why ? why : "none was found when the session began");
+  }
   if (choice.level != SANDBOX_OFF && choice.mechanism == NULL)
     return err_set(err, ERR_INVALID, "sandbox: %s cannot be held here: %s", level,
                    why ? why : "no mechanism is chosen for it");

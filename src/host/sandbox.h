@@ -6,7 +6,8 @@
  *     commands: off            of a workflow's own programs (default off)
  *     least: guard             no agent is started with less, whatever a workflow says
  *     mechanism: landlock      or bwrap: what holds it (default: the first that can)
- *     network: open            of agents: open or none
+ *     network: open            of agents: open, api or none
+ *     hosts: [NAME, *.NAME, NAME:PORT]     let out to with network: api, beside the backend's
  *     limits: {memory: 4G, cpus: 2, pids: 512}     of agents: all of a call together
  *     namespaces: false        whether programs may make namespaces, for sandboxes of their own
  *     read, write, secret: [~/PATH, ...]   added to the lists of provider/confine_lists.c

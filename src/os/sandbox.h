@@ -35,7 +35,10 @@ struct sandbox_plan {
   bool lists;                /* names in any folder may be listed, hidden ones' too */
   bool no_internet;          /* no socket that leads out of the machine, or to its ports */
   bool no_sockets;           /* none to a named socket within the machine either */
-  bool namespaces;           /* the program may make namespaces, for a sandbox of its own */
+  const char *way_out; /* bwrap, with no_internet: a Unix socket, a proxy that is the one way to
+                          the network (shim/forward.h); NULL: there is none */
+  const char *bypass;  /* with it: NO_PROXY */
+  bool namespaces;     /* the program may make namespaces, for a sandbox of its own */
 };
 
 #define SANDBOX_LANDLOCK "landlock" /* the mechanisms' names in configurations and logs */

@@ -5,7 +5,9 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "os/process.h"
 #include "os/sandbox_mounts.h"
+#include "shim/protocol.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -184,6 +186,10 @@ static void put_namespaces(struct mountings *m, const struct sandbox_plan *plan)
 const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
                                        const struct sandbox_plan *plan, const char *cwd) {
   struct mountings m = {.arena = a};
+  char shim[PATH_MAX];
+  struct err err;
+  if (plan->way_out != NULL && !process_find_shim(shim, sizeof shim, &err))
+    die("%s", err.text); /* it is what starts all this */
   word(&m, bwrap);
   put_namespaces(&m, plan);
   if (plan->lists) {
@@ -197,6 +203,8 @@ const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
   }
   put_devices(&m);
   mount_all(&m, plan->wholes, MOUNT_READ);
+  if (plan->way_out != NULL)
+    mount_put(&m, shim, MOUNT_READ);
   mount_all(&m, plan->caches, MOUNT_WRITTEN);
   mount_all(&m, plan->writes, MOUNT_WRITTEN);
   mount_all(&m, plan->kept, MOUNT_KEPT);
@@ -206,6 +214,12 @@ const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
   word(&m, "--chdir");
   word(&m, cwd);
   word(&m, "--");
+  if (plan->way_out != NULL) {
+    word(&m, shim);
+    word(&m, SHIM_FORWARDS);
+    word(&m, plan->way_out);
+    word(&m, plan->bypass);
+  }
   free(m.items);
   return m.words;
 }

@@ -8,7 +8,7 @@
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/call_env.h"
-#include "provider/confine.h"
+#include "provider/confine_net.h"
 #include "provider/kept.h"
 
 #include <assert.h>
@@ -20,6 +20,7 @@
 struct command_run {
   struct provider_run base;
   struct process *process; /* NULL: it could not be started */
+  struct proxy *proxy;     /* its way out with network: api; or NULL */
   uv_timer_t soon;         /* then this reports it from the loop */
   uv_work_t cleanup;
   struct call_result result;
@@ -53,6 +54,7 @@ static void command_cleanup_after(uv_work_t *work, int status) {
 }
 
 static void command_finish(struct command_run *run, uv_loop_t *loop) {
+  proxy_free(run->proxy);
   run->cleanup.data = run;
   if (run->tmpdir == NULL)
     command_cleanup_after(&run->cleanup, 0);
@@ -157,6 +159,11 @@ static const char *const *own_argv(struct arena *arena, const char *const *argv)
   return own;
 }
 
+static void command_on_refused(void *ctx, const char *where) {
+  const struct command_run *run = ctx;
+  confine_denied(&run->sink, where);
+}
+
 static struct provider_run *command_start(const struct provider *self,
                                           const struct provider_env *env,
                                           const struct call_request *request,
@@ -193,18 +200,20 @@ static struct provider_run *command_start(const struct provider *self,
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
                              &err);
-  struct sandbox *sandbox = NULL;
-  const struct confine_spec held = {.env = env,
-                                    .request = request,
-                                    .cwd = env->cwd,
-                                    .tmpdir = run->tmpdir,
-                                    .argv = argv,
-                                    .envp = envp};
-  if (envp != NULL && confine_call(&held, &sandbox, &err)) {
+  struct confined held = {NULL};
+  const struct confine_spec wanted = {.env = env,
+                                      .request = request,
+                                      .cwd = env->cwd,
+                                      .tmpdir = run->tmpdir,
+                                      .argv = argv,
+                                      .envp = envp,
+                                      .refused = command_on_refused,
+                                      .ctx = run};
+  if (envp != NULL && confine_call(&wanted, &held, &err)) {
     const struct process_spec spec = {.argv = argv,
                                       .cwd = env->cwd,
                                       .envp = envp,
-                                      .sandbox = sandbox,
+                                      .sandbox = held.sandbox,
                                       .limits = confine_limits(request),
                                       .stdin_bytes = request->prompt.p,
                                       .stdin_n = request->prompt.n,
@@ -214,7 +223,8 @@ static struct provider_run *command_start(const struct provider *self,
     run->process =
         process_start(env->processes, &spec, command_on_output, command_on_end, run, &err);
   }
-  sandbox_free(sandbox);
+  sandbox_free(held.sandbox);
+  run->proxy = held.proxy;
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);

@@ -7,6 +7,7 @@
 #include "format/json_write.h"
 #include "os/sandbox_bwrap.h"
 #include "provider/confine_git.h"
+#include "provider/confine_net.h"
 #include "provider/probe.h"
 
 #include <assert.h>
@@ -337,7 +338,21 @@ static struct sandbox *confine_wrap(const struct sandbox_plan *plan, const char 
   return NULL;
 }
 
-bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct err *err) {
+/* Its proxy, and where that is asked. */
+static bool let_out(struct confining *c, struct confined *held, const char **socket,
+                    struct err *err) {
+  char path[PATH_MAX];
+  if (!wraps_call(c))
+    return err_set(err, ERR_INVALID,
+                   "network: api takes a network of its own, which its sandbox does not make: it "
+                   "was not started");
+  (void)snprintf(path, sizeof path, "%s/%s", c->spec->tmpdir, PROXY_SOCKET);
+  *socket = arena_strdup(&c->arena, path);
+  held->proxy = confine_proxy(c->spec, err);
+  return held->proxy != NULL;
+}
+
+bool confine_call(const struct confine_spec *spec, struct confined *held, struct err *err) {
   const json_t *words = spec->request->sandbox;
   const char *mechanism = json_string_value(json_object_get(words, "mechanism"));
   const json_t *network = json_object_get(words, "network");
@@ -345,7 +360,8 @@ bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct 
   enum sandbox_network reach = NETWORK_OPEN;
   struct confining c = {.spec = spec, .home = confine_home()};
   const bool wraps = wraps_call(&c);
-  *out = NULL;
+  struct sandbox **out = &held->sandbox;
+  *held = (struct confined){NULL};
   assert(spec->cwd != NULL && spec->tmpdir != NULL);
   if (words == NULL || is_off(words, &level))
     return true;
@@ -360,10 +376,16 @@ bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct 
   struct sandbox_kept *kept = process_table_sandboxes(spec->env->processes);
   struct buf key = {0};
   confine_key(&c, &key, level);
-  if (!wraps)
+  if (!wraps && reach != NETWORK_API)
     *out = sandbox_again(kept, buf_view(&key), spec->tmpdir);
   if (*out == NULL) {
+    const char *way_out = NULL;
     confine_gather(&c, level);
+    if (reach == NETWORK_API && !let_out(&c, held, &way_out, err)) {
+      arena_deinit(&c.arena);
+      buf_deinit(&key);
+      return false;
+    }
     const struct sandbox_plan plan = {
         .reads = c.reads.items,
         .hides = c.hides.items,
@@ -373,7 +395,9 @@ bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct 
         .kept = c.kept.items,
         .own = spec->tmpdir,
         .lists = level == SANDBOX_GUARD,
-        .no_internet = reach == NETWORK_NONE,
+        .no_internet = reach != NETWORK_OPEN,
+        .way_out = way_out,
+        .bypass = way_out ? confine_bypass(spec) : NULL,
         .no_sockets = level == SANDBOX_STRICT,
         .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
     *out =
@@ -381,5 +405,9 @@ bool confine_call(const struct confine_spec *spec, struct sandbox **out, struct 
   }
   buf_deinit(&key);
   arena_deinit(&c.arena);
-  return *out != NULL;
+  if (*out != NULL)
+    return true;
+  proxy_free(held->proxy);
+  held->proxy = NULL;
+  return false;
 }

@@ -4,14 +4,16 @@
  * `write` and `secret` of `sandbox` in config.yaml) are added to them, and what is said to be read
  * or written there is so although it is secret else.
  *
- *   ok = confine_call(&(struct confine_spec){...}, &sandbox, &err)   sandbox NULL: nothing holds it
- *   process_start(... .sandbox = sandbox ...); sandbox_free(sandbox)
+ *   ok = confine_call(&(struct confine_spec){...}, &held, &err)   held.sandbox NULL: nothing holds it
+ *   process_start(... .sandbox = held.sandbox ...); sandbox_free(held.sandbox)
+ *   proxy_free(held.proxy)    when the program has ended
  *
  * Makes the folders of `state`, and those that a build's program keeps, where they are not there
  * yet: in a sandbox nobody else could. */
 #ifndef SEGUE_PROVIDER_CONFINE_H
 #define SEGUE_PROVIDER_CONFINE_H
 
+#include "http/proxy.h"
 #include "os/sandbox.h"
 #include "provider/provider.h"
 
@@ -21,10 +23,18 @@ struct confine_spec {
   const char *cwd, *tmpdir;
   const char *const *argv, *const *envp;
   const json_t *state; /* a profile's: what the client keeps of its own; or NULL */
+  const json_t *hosts; /* a profile's: what it reaches with network: api; or NULL */
+  void (*refused)(void *ctx, const char *where); /* of http/proxy.h; until proxy_free */
+  void *ctx;
+};
+
+struct confined {
+  struct sandbox *sandbox;
+  struct proxy *proxy; /* its way out with network: api; else NULL */
 };
 
 /* False: the call must not start, err says what cannot be held. */
-bool confine_call(const struct confine_spec *spec, struct sandbox **out,
+bool confine_call(const struct confine_spec *spec, struct confined *out,
                   struct err *err) MUST_CHECK;
 
 /* The limits of its program, as its call_start tells them. */

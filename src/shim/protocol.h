@@ -13,7 +13,9 @@
  * Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
- * After DONE the shim exits and has no descendant left. */
+ * After DONE the shim exits and has no descendant left.
+ *
+ * As `segue-shim forward SOCKET BYPASS PROGRAM [ARG...]` it is something else: see forward.h. */
 #ifndef SEGUE_SHIM_PROTOCOL_H
 #define SEGUE_SHIM_PROTOCOL_H
 
@@ -30,6 +32,7 @@
 
 #define SHIM_PROTOCOL   "segue-shim/5" /* argv[0]: both sides must be of one version */
 #define SHIM_HOLDS      "segue-holds"  /* what a shim calls itself whose program is held */
+#define SHIM_FORWARDS   "forward"      /* argv[1] */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
 #define SHIM_FD_GROUP   5

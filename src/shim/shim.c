@@ -15,6 +15,7 @@
  */
 #include "base/limits.h"
 #include "shim/confine.h"
+#include "shim/forward.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
@@ -321,6 +322,8 @@ int main(int argc, char **argv) {
   struct shim s = {.lease_fd = -1};
   sigset_t all, chld;
 
+  if (argc > 3 && strcmp(argv[1], SHIM_FORWARDS) == 0)
+    forward(argv + 2);
   if (argc < 3 || strcmp(argv[0], SHIM_PROTOCOL) != 0) {
     (void)!write(2, usage, sizeof usage - 1);
     return 2;

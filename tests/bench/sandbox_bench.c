@@ -41,7 +41,7 @@ static void on_end(void *ctx, struct process_result *result) {
 
 static void start_one(struct bench *b) {
   struct err err;
-  struct sandbox *sandbox = NULL;
+  struct confined confined;
   const struct provider_env env = {.loop = &b->loop, .processes = b->table, .cwd = b->cwd};
   const struct call_request request = {.argv = true_argv, .edit = true, .sandbox = b->words};
   if (b->left == 0)
@@ -54,14 +54,14 @@ static void start_one(struct bench *b) {
                                     .tmpdir = b->tmpdir,
                                     .argv = true_argv,
                                     .envp = b->envp};
-  if (!confine_call(&held, &sandbox, &err))
+  if (!confine_call(&held, &confined, &err))
     die("%s", err.text);
   b->confine_s += bench_now_s() - begin;
   const struct process_spec spec = {
-      .argv = true_argv, .cwd = b->cwd, .envp = b->envp, .sandbox = sandbox};
+      .argv = true_argv, .cwd = b->cwd, .envp = b->envp, .sandbox = confined.sandbox};
   if (process_start(b->table, &spec, NULL, on_end, b, &err) == NULL)
     die("%s", err.text);
-  sandbox_free(sandbox);
+  sandbox_free(confined.sandbox);
 }
 
 static double batch_s(struct bench *b, json_t *words) {

@@ -19,7 +19,7 @@ static const char *const stop_words[] = {"error", NULL};
 const char *const workspace_words[] = {"here", "worktree", NULL};
 const char *const commit_words[] = {"off", "movement", "end", NULL};
 static const char *const sandbox_words[] = {"off", "guard", "strict", NULL};
-static const char *const network_words[] = {"open", "none", NULL};
+static const char *const network_words[] = {"open", "api", "none", NULL};
 static const char *const session_words[] = {"continue", "refresh", NULL};
 
 static const struct key movement_list[] = {
@@ -160,7 +160,9 @@ static const struct key movement_list[] = {
     {.name = "network",
      .type = KEY_CHOICE,
      .words = network_words,
-     .description = "Whether its sandboxed programs reach the network: open (default) or none."},
+     .description =
+         "What its sandboxed programs reach of the network: open (default): all. api: the hosts "
+         "that their backend needs, by name. none: nothing."},
     {.name = "limits",
      .type = KEY_SET,
      .set = &limits_keys,

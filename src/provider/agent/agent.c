@@ -12,7 +12,7 @@
 #include "provider/agent/subscription.h"
 #include "provider/agent/version.h"
 #include "provider/call_env.h"
-#include "provider/confine.h"
+#include "provider/confine_net.h"
 #include "provider/secret_find.h"
 
 #include <assert.h>
@@ -250,6 +250,8 @@ static void agent_on_end(void *ctx, struct process_result *p) {
   struct call_result *r = &run->result;
   run->process = NULL;
   run->ended = true;
+  proxy_free(run->proxy);
+  run->proxy = NULL;
   (void)uv_timer_stop(&run->timer);
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
@@ -264,22 +266,43 @@ static void agent_on_end(void *ctx, struct process_result *p) {
   agent_server_close(server, LIMIT_SERVER_LOST_MS, on_server_closed, run);
 }
 
+static void agent_on_refused(void *ctx, const char *where) {
+  const struct agent_run *run = ctx;
+  confine_denied(&run->sink, where);
+}
+
+/* Its requests would not get into a network of its own. */
+static bool can_be_asked(const struct agent_run *run, struct err *err) {
+  const json_t *words = run->call.request->sandbox;
+  if (run->server == NULL || json_object_get(words, "network") == NULL)
+    return true;
+  return err_set(err, ERR_INVALID,
+                 "transport: native of %s is a server that segue asks over the network, which "
+                 "network: %s takes away: write providers: {%s: {transport: exec}} in config.yaml",
+                 run->profile->capability.name,
+                 json_string_value(json_object_get(words, "network")),
+                 run->profile->capability.name);
+}
+
 static bool start_process(struct agent_run *run, struct err *err) {
-  const struct confine_spec held = {.env = run->env,
-                                    .request = run->call.request,
-                                    .cwd = run->env->cwd,
-                                    .tmpdir = run->tmpdir,
-                                    .argv = run->command.argv,
-                                    .envp = run->envp,
-                                    .state = json_object_get(run->profile->keys, "state")};
-  struct sandbox *sandbox = NULL;
-  if (!confine_call(&held, &sandbox, err))
+  const struct confine_spec wanted = {.env = run->env,
+                                      .request = run->call.request,
+                                      .cwd = run->env->cwd,
+                                      .tmpdir = run->tmpdir,
+                                      .argv = run->command.argv,
+                                      .envp = run->envp,
+                                      .state = json_object_get(run->profile->keys, "state"),
+                                      .hosts = json_object_get(run->profile->keys, "hosts"),
+                                      .refused = agent_on_refused,
+                                      .ctx = run};
+  struct confined held;
+  if (!can_be_asked(run, err) || !confine_call(&wanted, &held, err))
     return false;
   struct str in = run->ops->keeps_stdin ? buf_view(&run->first) : run->command.stdin_bytes;
   const struct process_spec spec = {.argv = run->command.argv,
                                     .cwd = run->env->cwd,
                                     .envp = run->envp,
-                                    .sandbox = sandbox,
+                                    .sandbox = held.sandbox,
                                     .limits = confine_limits(run->call.request),
                                     .stdin_bytes = in.p,
                                     .stdin_n = in.n,
@@ -290,7 +313,11 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                     /* a server does not answer there */
                                     .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, agent_on_output, agent_on_end, run, err);
-  sandbox_free(sandbox);
+  sandbox_free(held.sandbox);
+  if (run->process == NULL)
+    proxy_free(held.proxy);
+  else
+    run->proxy = held.proxy;
   return run->process != NULL;
 }
 

@@ -22,6 +22,7 @@ struct agent_run {
   struct secrets *secrets;        /* of envp and the command line */
   struct kept err;                /* its stderr */
   struct process *process;        /* NULL: not started, or gone */
+  struct proxy *proxy;            /* its way out with network: api; or NULL */
   struct process_result ended_as; /* of a server whose last replies are still read */
   struct agent_server *server;    /* NULL: its program is none */
   char *password;                 /* of the server */

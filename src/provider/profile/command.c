@@ -531,7 +531,7 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
             sandbox_level_from_name(str_from(json_string_value(value)), &level));
     } else if (str_eq_c(k, "network")) {
       enum sandbox_network network;
-      wanted = "open or none";
+      wanted = "open, api or none";
       ok = json_is_string(value) &&
            sandbox_network_from_name(str_from(json_string_value(value)), &network);
     } else if (str_eq_c(k, "model")) {

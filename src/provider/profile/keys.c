@@ -362,6 +362,10 @@ static const struct profile_key profile_list[] = {
      .description = "What it keeps of its own between calls and so may write in a sandbox: ~/PATH, "
                     "$VARIABLE/PATH or /PATH; a folder that ends with / is made where it is not "
                     "there."},
+    {"hosts", PROFILE_NAMES,
+     .description = "The hosts that it asks its model at, and logs in at: NAME, *.NAME, NAME:PORT, "
+                    "or $VARIABLE, the host of the URL in it. With network: api it reaches these "
+                    "and no others."},
     {"own_sandbox", PROFILE_BOOL,
      .description = "It has a sandbox of its own, which cannot be set within segue's: where segue "
                     "holds it, it is told full and does not set its own."},

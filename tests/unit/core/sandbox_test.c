@@ -44,6 +44,11 @@ static void each_word_has_its_place(void **state) {
        -1, NETWORK_NONE, true, true, "{'level': 'strict', 'network': 'none'}"},
       {"{'sandbox': {'level': 'guard', 'mechanisms': {}}}", SANDBOX_GUARD, -1, true, true,
        "{'level': 'guard'}"},
+      /* not every mechanism makes a network of its own */
+      {"{'sandbox': {'level': 'guard', 'mechanisms': {'guard': 'landlock'}, 'api_by': 'bwrap'}}",
+       -1, NETWORK_API, false, false, "{'level': 'guard', 'mechanism': 'bwrap', 'network': 'api'}"},
+      {"{'sandbox': {'level': 'guard', 'mechanisms': {'guard': 'landlock'}}}", -1, NETWORK_API,
+       false, false, "{'level': 'guard', 'network': 'api'}"},
       /* limits of the user's are the agents' */
       {"{'sandbox': {'level': 'off', 'limits_by': 'rlimits', 'limits': {'memory': '4G', 'pids': 99,"
        " 'cpus': 0.5}}}",

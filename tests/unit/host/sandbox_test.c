@@ -58,7 +58,7 @@ static void mistakes_have_their_place(void **state) {
       {"[guard]", 1, "level must be one of"},
       {"{level: true}", 9, "level must be one of"},
       {"{level: {a: b}}", 9, "level must be one of"},
-      {"{network: closed}", 11, "network must be one of open, none"},
+      {"{network: closed}", 11, "network must be one of open, api, none"},
       {"{mechanism: docker}", 13, "mechanism must be one of landlock"},
       {"{namespaces: maybe}", 14, "it must be true or false"},
       {"{read: /opt}", 8, "a list of at most 200 paths"},

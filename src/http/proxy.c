@@ -1,0 +1,638 @@
+/* Carries a program's connections to the hosts that it may reach.
+ *
+ * DESIGN. A tunnel is one connection of the program: a pipe to it, and once its request was read and
+ * its host let through, a TCP connection. It owns its handles and counts them down; it is freed when
+ * the last is closed and no look-up of a name is under way. Who reads slowly stops the other end
+ * from being read. */
+#include "http/proxy.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "http/address.h"
+#include "os/loop.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 64, PIECE_BYTES = 16 * 1024 };
+
+struct proxy {
+  struct proxy_spec spec; /* its list and folder are ours */
+  char **hosts;
+  char *upstream, *credentials; /* HOST:PORT of the proxy behind us, or NULL; base64, or NULL */
+  uv_pipe_t listener;
+  struct list tunnels;
+  char *refused[LIMIT_PROXY_REFUSALS];
+  size_t refused_count;
+  bool closing, listener_closed;
+};
+
+/* HEAD -> LOOKING_UP -> CONNECTING -> OPEN; each -> CLOSING */
+enum tunnel_state {
+  TUNNEL_HEAD,
+  TUNNEL_LOOKING_UP,
+  TUNNEL_CONNECTING,
+  TUNNEL_OPEN,
+  TUNNEL_CLOSING,
+};
+
+struct tunnel {
+  struct list_node in_proxy;
+  struct proxy *proxy;
+  enum tunnel_state state;
+  uv_pipe_t client;
+  uv_tcp_t server;
+  uv_timer_t timer;
+  uv_connect_t connecting;
+  uv_work_t work;
+  int handles; /* not closed yet */
+  bool has_server, looks_up, client_ended, server_ended;
+  bool plain;   /* no CONNECT: what was read goes to the host as well */
+  bool relayed; /* through the proxy behind us, which answers */
+  struct buf head;
+  char host[256], service[8];
+  struct addrinfo *found, *next; /* what the name leads to, and which is tried next */
+  char client_bytes[PIECE_BYTES], server_bytes[PIECE_BYTES];
+};
+
+struct outgoing {
+  uv_write_t request;
+  struct tunnel *tunnel;
+  char bytes[];
+};
+
+static void tunnel_close(struct tunnel *t);
+static void try_next(struct tunnel *t);
+
+/* --- ends --- */
+
+static void proxy_done(struct proxy *p) {
+  if (!p->closing || !p->listener_closed || p->tunnels.count > 0)
+    return;
+  for (size_t i = 0; p->hosts[i] != NULL; i++)
+    free(p->hosts[i]);
+  for (size_t i = 0; i < p->refused_count; i++)
+    free(p->refused[i]);
+  free(p->hosts);
+  free(p->upstream);
+  if (p->credentials != NULL)
+    explicit_bzero(p->credentials, strlen(p->credentials));
+  free(p->credentials);
+  free(p);
+}
+
+static void tunnel_done(struct tunnel *t) {
+  struct proxy *p = t->proxy;
+  if (t->handles > 0 || t->looks_up)
+    return;
+  list_remove(&p->tunnels, &t->in_proxy);
+  if (t->found != NULL)
+    freeaddrinfo(t->found);
+  buf_deinit(&t->head);
+  free(t);
+  proxy_done(p);
+}
+
+static void on_tunnel_closed(uv_handle_t *handle) {
+  struct tunnel *t = handle->data;
+  t->handles--;
+  tunnel_done(t);
+}
+
+static void on_server_closed_for_next(uv_handle_t *handle) {
+  struct tunnel *t = handle->data;
+  t->handles--;
+  t->has_server = false;
+  if (t->state == TUNNEL_CLOSING)
+    tunnel_done(t);
+  else
+    try_next(t);
+}
+
+static void tunnel_close(struct tunnel *t) {
+  if (t->state == TUNNEL_CLOSING)
+    return;
+  t->state = TUNNEL_CLOSING;
+  uv_close((uv_handle_t *)&t->client, on_tunnel_closed);
+  uv_close((uv_handle_t *)&t->timer, on_tunnel_closed);
+  if (t->has_server && !uv_is_closing((uv_handle_t *)&t->server))
+    uv_close((uv_handle_t *)&t->server, on_tunnel_closed);
+}
+
+/* --- bytes --- */
+
+static void tunnel_allocate_client(uv_handle_t *handle, size_t size, uv_buf_t *out) {
+  struct tunnel *t = handle->data;
+  (void)size;
+  *out = uv_buf_init(t->client_bytes, sizeof t->client_bytes);
+}
+
+static void tunnel_allocate_server(uv_handle_t *handle, size_t size, uv_buf_t *out) {
+  struct tunnel *t = handle->data;
+  (void)size;
+  *out = uv_buf_init(t->server_bytes, sizeof t->server_bytes);
+}
+
+static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes);
+static void on_server_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes);
+
+static void read_client(struct tunnel *t) {
+  if (!t->client_ended)
+    (void)uv_read_start((uv_stream_t *)&t->client, tunnel_allocate_client, on_client_read);
+}
+
+static void read_server(struct tunnel *t) {
+  if (!t->server_ended)
+    (void)uv_read_start((uv_stream_t *)&t->server, tunnel_allocate_server, on_server_read);
+}
+
+/* Both ends have said all, and it has gone out. */
+static bool is_over(const struct tunnel *t) {
+  return t->client_ended && t->server_ended &&
+         uv_stream_get_write_queue_size((const uv_stream_t *)&t->client) == 0 &&
+         uv_stream_get_write_queue_size((const uv_stream_t *)&t->server) == 0;
+}
+
+static void on_written(uv_write_t *request, int status) {
+  struct outgoing *o = request->data;
+  struct tunnel *t = o->tunnel;
+  uv_stream_t *to = request->handle;
+  free(o);
+  if (t->state == TUNNEL_CLOSING)
+    return;
+  if (status != 0) {
+    tunnel_close(t);
+    return;
+  }
+  if (t->state != TUNNEL_OPEN || uv_stream_get_write_queue_size(to) > 0)
+    return;
+  if (is_over(t))
+    tunnel_close(t);
+  else if (to == (uv_stream_t *)&t->client)
+    read_server(t);
+  else
+    read_client(t);
+}
+
+/* Copies the bytes. False: more should not be read before they are out. */
+static bool put(struct tunnel *t, uv_stream_t *to, const char *bytes, size_t n) {
+  struct outgoing *o = xcalloc(1, sizeof *o + n);
+  memcpy(o->bytes, bytes, n);
+  o->tunnel = t;
+  o->request.data = o;
+  const uv_buf_t out = uv_buf_init(o->bytes, (unsigned)n);
+  if (uv_write(&o->request, to, &out, 1, on_written) != 0) {
+    free(o);
+    tunnel_close(t);
+    return false;
+  }
+  return uv_stream_get_write_queue_size(to) < LIMIT_PROXY_QUEUE_BYTES;
+}
+
+static void on_shut(uv_shutdown_t *request, int status) {
+  (void)status;
+  free(request);
+}
+
+/* One direction is over: the other end is told, and with both the tunnel is. */
+static void end_towards(struct tunnel *t, uv_stream_t *to) {
+  uv_shutdown_t *request = xcalloc(1, sizeof *request);
+  if (uv_shutdown(request, to, on_shut) != 0)
+    free(request);
+  if (is_over(t))
+    tunnel_close(t);
+}
+
+static void on_server_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes) {
+  struct tunnel *t = stream->data;
+  if (n > 0 && !put(t, (uv_stream_t *)&t->client, bytes->base, (size_t)n) &&
+      t->state != TUNNEL_CLOSING)
+    (void)uv_read_stop(stream);
+  if (n >= 0)
+    return;
+  t->server_ended = true;
+  (void)uv_read_stop(stream);
+  if (n != UV_EOF)
+    tunnel_close(t);
+  else
+    end_towards(t, (uv_stream_t *)&t->client);
+}
+
+/* --- the answer to who asks --- */
+
+static void on_told(uv_shutdown_t *request, int status) {
+  struct tunnel *t = request->data;
+  (void)status;
+  free(request);
+  tunnel_close(t);
+}
+
+/* Says no in words that a client may show, then closes. */
+static void refuse(struct tunnel *t, const char *status, const char *words) {
+  char reply[1200];
+  if (t->state == TUNNEL_CLOSING)
+    return;
+  (void)uv_read_stop((uv_stream_t *)&t->client);
+  int n = snprintf(reply, sizeof reply,
+                   "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
+                   "Connection: close\r\n\r\n%s\n",
+                   status, strlen(words) + 1, words);
+  (void)put(t, (uv_stream_t *)&t->client, reply, (size_t)n);
+  if (t->state == TUNNEL_CLOSING)
+    return;
+  uv_shutdown_t *request = xcalloc(1, sizeof *request);
+  request->data = t;
+  if (uv_shutdown(request, (uv_stream_t *)&t->client, on_told) != 0) {
+    free(request);
+    tunnel_close(t);
+  }
+}
+
+static void refuse_host(struct tunnel *t) {
+  struct proxy *p = t->proxy;
+  char where[300], words[800];
+  const char *brackets = strchr(t->host, ':') ? "[]" : "";
+  (void)snprintf(where, sizeof where, "%.1s%s%s:%s", brackets, t->host,
+                 brackets[0] ? brackets + 1 : "", t->service);
+  (void)snprintf(words, sizeof words,
+                 "segue: its network is api, which does not let it out to %s: "
+                 "sandbox: {hosts: [%s]} in config.yaml allows it",
+                 where, where);
+  refuse(t, "403 Forbidden", words);
+  bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
+  for (size_t i = 0; i < p->refused_count; i++)
+    known = known || strcmp(p->refused[i], where) == 0;
+  if (known)
+    return;
+  p->refused[p->refused_count++] = xstrdup(where);
+  p->spec.refused(p->spec.ctx, where);
+}
+
+/* --- to the host --- */
+
+/* Its answer goes to the client as it is. */
+static void ask_upstream(struct tunnel *t) {
+  struct buf asked = {0};
+  const char *brackets = strchr(t->host, ':') ? "[]" : "";
+  char where[300];
+  (void)snprintf(where, sizeof where, "%.1s%s%s:%s", brackets, t->host,
+                 brackets[0] ? brackets + 1 : "", t->service);
+  buf_printf(&asked, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n", where, where);
+  if (t->proxy->credentials != NULL)
+    buf_printf(&asked, "Proxy-Authorization: Basic %s\r\n", t->proxy->credentials);
+  buf_puts(&asked, "\r\n");
+  (void)put(t, (uv_stream_t *)&t->server, asked.p, asked.n);
+  buf_deinit(&asked);
+}
+
+static void tunnel_open(struct tunnel *t) {
+  static const char yes[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+  t->state = TUNNEL_OPEN;
+  (void)uv_timer_stop(&t->timer);
+  if (t->relayed)
+    ask_upstream(t);
+  else if (!t->plain)
+    (void)put(t, (uv_stream_t *)&t->client, yes, sizeof yes - 1);
+  if (t->state == TUNNEL_OPEN && t->head.n > 0)
+    (void)put(t, (uv_stream_t *)&t->server, t->head.p, t->head.n);
+  buf_deinit(&t->head);
+  if (t->state != TUNNEL_OPEN)
+    return;
+  read_client(t);
+  read_server(t);
+}
+
+static void on_connected(uv_connect_t *request, int status) {
+  struct tunnel *t = request->data;
+  if (t->state == TUNNEL_CLOSING)
+    return;
+  if (status == 0)
+    tunnel_open(t);
+  else
+    uv_close((uv_handle_t *)&t->server, on_server_closed_for_next);
+}
+
+/* A list may name localhost; a public name that leads there is somebody's trick. */
+static bool may_go_to(const struct tunnel *t, const struct sockaddr *address) {
+  if (t->relayed)
+    return true; /* the user's own, which sees to where names lead */
+  switch (http_address_kind(address)) {
+  case HTTP_ADDRESS_PUBLIC:
+    return true;
+  case HTTP_ADDRESS_LOOPBACK:
+    return proxy_is_loopback(str_from(t->host));
+  case HTTP_ADDRESS_FORBIDDEN:
+    break;
+  }
+  return false;
+}
+
+static void try_next(struct tunnel *t) {
+  while (t->next != NULL && !may_go_to(t, t->next->ai_addr))
+    t->next = t->next->ai_next;
+  if (t->next == NULL) {
+    refuse(t, "502 Bad Gateway", "segue: the host could not be reached");
+    return;
+  }
+  const struct sockaddr *address = t->next->ai_addr;
+  t->next = t->next->ai_next;
+  (void)uv_tcp_init(t->proxy->spec.loop, &t->server);
+  t->server.data = t;
+  t->connecting.data = t;
+  t->has_server = true;
+  t->handles++;
+  if (uv_tcp_connect(&t->connecting, &t->server, address, on_connected) != 0)
+    uv_close((uv_handle_t *)&t->server, on_server_closed_for_next);
+}
+
+static void look_up(uv_work_t *work) {
+  struct tunnel *t = work->data;
+  const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+  const struct addrinfo any = {.ai_socktype = SOCK_STREAM};
+  char behind[256], number[8];
+  const char *host = t->host, *service = t->service;
+  if (t->relayed) {
+    struct str name;
+    unsigned port = 80;
+    if (!proxy_split(str_from(t->proxy->upstream), &name, &port) || name.n >= sizeof behind)
+      return;
+    (void)snprintf(behind, sizeof behind, STR_FMT, STR_ARG(name));
+    (void)snprintf(number, sizeof number, "%u", port);
+    host = behind;
+    service = number;
+  }
+  if (getaddrinfo(host, service, &hints, &t->found) != 0 &&
+      getaddrinfo(host, service, &any, &t->found) != 0) /* loopback is no configured one */
+    t->found = NULL;
+}
+
+static void on_looked_up(uv_work_t *work, int status) {
+  struct tunnel *t = work->data;
+  (void)status;
+  t->looks_up = false;
+  if (t->state == TUNNEL_CLOSING) {
+    tunnel_done(t);
+    return;
+  }
+  t->state = TUNNEL_CONNECTING;
+  t->next = t->found;
+  if (t->found == NULL)
+    refuse(t, "502 Bad Gateway", "segue: the host's name is not known");
+  else
+    try_next(t);
+}
+
+/* --- what is asked for --- */
+
+/* "CONNECT HOST:PORT HTTP/1.1", or "GET http://HOST/PATH HTTP/1.1", which becomes "GET /PATH ..."
+ * with the word that no further request follows. */
+static bool read_request(struct tunnel *t, size_t head_bytes, unsigned *port) {
+  struct str all = {t->head.p, head_bytes}, rest = all, line = str_next_line(&rest), host;
+  const char *space = memchr(line.p, ' ', line.n);
+  if (space == NULL)
+    return false;
+  struct str target = {space + 1, line.n - (size_t)(space - line.p) - 1};
+  const char *end = memchr(target.p, ' ', target.n);
+  if (end == NULL)
+    return false;
+  target.n = (size_t)(end - target.p);
+  struct str method = {line.p, (size_t)(space - line.p)};
+  t->plain = !str_eq_c(method, "CONNECT");
+  struct str path = {"/", 1};
+  if (t->plain) {
+    if (!str_starts_fold(target, "http://"))
+      return false;
+    target.p += 7;
+    target.n -= 7;
+    const char *slash = memchr(target.p, '/', target.n);
+    if (slash != NULL)
+      path = (struct str){slash, target.n - (size_t)(slash - target.p)};
+    target.n = slash ? (size_t)(slash - target.p) : target.n;
+  }
+  *port = t->plain ? 80 : 443;
+  if (!proxy_split(target, &host, port) || host.n >= sizeof t->host)
+    return false;
+  memcpy(t->host, host.p, host.n);
+  t->host[host.n] = '\0';
+  (void)snprintf(t->service, sizeof t->service, "%u", *port);
+  struct buf sent = {0};
+  if (t->plain) {
+    buf_str(&sent, method);
+    buf_putc(&sent, ' ');
+    buf_str(&sent, path);
+    buf_puts(&sent, " HTTP/1.1\r\nConnection: close\r\n");
+    for (struct str field = str_next_line(&rest); field.p != NULL; field = str_next_line(&rest)) {
+      if (str_starts_fold(field, "proxy-") || str_starts_fold(field, "connection:"))
+        continue;
+      buf_str(&sent, field);
+      buf_putc(&sent, '\n');
+    }
+  }
+  buf_append(&sent, t->head.p + head_bytes, t->head.n - head_bytes);
+  buf_deinit(&t->head);
+  t->head = sent;
+  return true;
+}
+
+static void take_request(struct tunnel *t, size_t head_bytes) {
+  unsigned port;
+  (void)uv_read_stop((uv_stream_t *)&t->client);
+  if (!read_request(t, head_bytes, &port)) {
+    refuse(t, "400 Bad Request", "segue: this proxy takes CONNECT HOST:PORT and http:// requests");
+    return;
+  }
+  if (!proxy_lets(t->proxy->spec.hosts, str_from(t->host), port)) {
+    refuse_host(t);
+    return;
+  }
+  t->state = TUNNEL_LOOKING_UP;
+  t->relayed = t->proxy->upstream != NULL && !t->plain && !proxy_is_loopback(str_from(t->host));
+  t->looks_up = true;
+  t->work.data = t;
+  (void)uv_timer_start(&t->timer, t->timer.timer_cb, LIMIT_PROXY_CONNECT_MS, 0);
+  loop_work(t->proxy->spec.loop, &t->work, look_up, on_looked_up);
+}
+
+/* The bytes of a whole head, 0: not yet. */
+static size_t head_end(const struct buf *head) {
+  for (size_t i = 0; i + 3 < head->n; i++)
+    if (memcmp(head->p + i, "\r\n\r\n", 4) == 0)
+      return i + 4;
+  return 0;
+}
+
+static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes) {
+  struct tunnel *t = stream->data;
+  if (n < 0) {
+    t->client_ended = true;
+    (void)uv_read_stop(stream);
+    if (n != UV_EOF || t->state != TUNNEL_OPEN)
+      tunnel_close(t);
+    else
+      end_towards(t, (uv_stream_t *)&t->server);
+    return;
+  }
+  if (t->state == TUNNEL_OPEN) {
+    if (n > 0 && !put(t, (uv_stream_t *)&t->server, bytes->base, (size_t)n) &&
+        t->state != TUNNEL_CLOSING)
+      (void)uv_read_stop(stream);
+    return;
+  }
+  buf_append(&t->head, bytes->base, (size_t)n);
+  size_t whole = head_end(&t->head);
+  if (whole > 0)
+    take_request(t, whole);
+  else if (t->head.n > LIMIT_PROXY_HEAD_BYTES)
+    refuse(t, "431 Request Header Fields Too Large", "segue: the request's head is too long");
+}
+
+static void on_tunnel_timer(uv_timer_t *timer) {
+  tunnel_close(timer->data);
+}
+
+static void on_connection(uv_stream_t *listener, int status) {
+  struct proxy *p = listener->data;
+  if (status != 0 || p->closing)
+    return;
+  struct tunnel *t = xcalloc(1, sizeof *t);
+  t->proxy = p;
+  list_push_back(&p->tunnels, &t->in_proxy);
+  (void)uv_pipe_init(p->spec.loop, &t->client, 0);
+  (void)uv_timer_init(p->spec.loop, &t->timer);
+  t->client.data = t->timer.data = t;
+  t->handles = 2;
+  if (uv_accept(listener, (uv_stream_t *)&t->client) != 0 ||
+      p->tunnels.count > LIMIT_PROXY_CONNECTIONS) {
+    tunnel_close(t);
+    return;
+  }
+  (void)uv_timer_start(&t->timer, on_tunnel_timer, LIMIT_PROXY_HEAD_MS, 0);
+  read_client(t);
+}
+
+/* --- the listener --- */
+
+/* By a handle on its folder: a path may be longer than an address of a socket. */
+static int listen_at(const char *folder, struct err *err) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
+                 PROXY_SOCKET);
+  if (dir >= 0)
+    (void)unlinkat(dir, PROXY_SOCKET, 0); /* of a process of this call that went before */
+  if (dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    (void)err_set_errno(err, errno, "cannot make a socket in %s", folder);
+    if (fd >= 0)
+      (void)close(fd);
+    fd = -1;
+  }
+  if (dir >= 0)
+    (void)close(dir);
+  return fd;
+}
+
+static char *base64_of(struct str bytes) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  struct buf out = {0};
+  for (size_t i = 0; i < bytes.n; i += 3) {
+    unsigned group = 0;
+    for (size_t k = 0; k < 3; k++)
+      group = group << 8 | (i + k < bytes.n ? (unsigned char)bytes.p[i + k] : 0u);
+    for (size_t k = 0; k < 4; k++)
+      buf_putc(&out, i + k > bytes.n ? '=' : digits[group >> (18 - 6 * k) & 63]);
+  }
+  return buf_take(&out);
+}
+
+static int hex_pair(struct str text, size_t i) {
+  int high = i + 2 < text.n ? str_hex_digit(text.p[i + 1]) : -1;
+  int low = i + 2 < text.n ? str_hex_digit(text.p[i + 2]) : -1;
+  return high >= 0 && low >= 0 ? high * 16 + low : -1;
+}
+
+/* http://[USER:WORD@]HOST:PORT; another kind is none of ours, and connections go out directly. */
+static void take_upstream(struct proxy *p, struct str url) {
+  if (str_starts_fold(url, "http://"))
+    url = (struct str){url.p + 7, url.n - 7};
+  else if (str_has(url, "://"))
+    return;
+  while (url.n > 0 && url.p[url.n - 1] == '/')
+    url.n--;
+  const char *at = url.n > 0 ? memrchr(url.p, '@', url.n) : NULL;
+  if (at != NULL) {
+    const struct str user = {url.p, (size_t)(at - url.p)};
+    struct buf plain = {0};
+    for (size_t i = 0; i < user.n; i++) { /* %40 is an @ of a password */
+      int escaped = user.p[i] == '%' ? hex_pair(user, i) : -1;
+      buf_putc(&plain, escaped >= 0 ? (char)escaped : user.p[i]);
+      i += escaped >= 0 ? 2 : 0;
+    }
+    p->credentials = base64_of(buf_view(&plain));
+    if (plain.n > 0)
+      explicit_bzero(plain.p, plain.n);
+    buf_deinit(&plain);
+    url = (struct str){at + 1, url.n - user.n - 1};
+  }
+  struct buf text = {0};
+  buf_str(&text, url);
+  if (url.n > 0)
+    p->upstream = buf_take(&text);
+  buf_deinit(&text);
+}
+
+static void on_listener_closed(uv_handle_t *handle) {
+  struct proxy *p = handle->data;
+  p->listener_closed = true;
+  proxy_done(p);
+}
+
+struct proxy *proxy_new(const struct proxy_spec *spec, struct err *err) {
+  size_t n = 0;
+  int fd = listen_at(spec->folder, err);
+  if (fd < 0)
+    return NULL;
+  struct proxy *p = xcalloc(1, sizeof *p);
+  p->spec = *spec;
+  while (spec->hosts != NULL && spec->hosts[n] != NULL)
+    n++;
+  p->hosts = xcalloc(n + 1, sizeof *p->hosts);
+  for (size_t i = 0; i < n; i++)
+    p->hosts[i] = xstrdup(spec->hosts[i]);
+  p->spec.hosts = (const char *const *)p->hosts;
+  p->spec.folder = p->spec.upstream = NULL;
+  take_upstream(p, str_from(spec->upstream));
+  (void)uv_pipe_init(spec->loop, &p->listener, 0);
+  p->listener.data = p;
+  int rc = uv_pipe_open(&p->listener, fd);
+  if (rc != 0)
+    (void)close(fd);
+  else
+    rc = uv_listen((uv_stream_t *)&p->listener, BACKLOG, on_connection);
+  if (rc == 0)
+    return p;
+  (void)err_set(err, ERR_INVALID, "cannot listen in %s: %s", spec->folder, uv_strerror(rc));
+  proxy_free(p);
+  return NULL;
+}
+
+void proxy_free(struct proxy *p) {
+  if (p == NULL)
+    return;
+  assert(!p->closing);
+  p->closing = true;
+  p->spec.refused = NULL;
+  LIST_EACH(struct tunnel, t, in_proxy, &p->tunnels)
+    tunnel_close(t);
+  uv_close((uv_handle_t *)&p->listener, on_listener_closed);
+}

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""network: api: a program without a network of its own reaches the hosts of its backend by name, and
+nothing else; what was refused is in the log.
+
+usage: way_out_test.py BUILD_DIR [CASE...]
+
+Where nothing makes a network of its own, that it is refused before the start is tested alone."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+
+DEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "way_out_deeds.py")
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # in no home
+FLOW = """name: out
+movements:
+  - name: a
+    command: [%s, %s, %s]
+    sandbox: %s
+    network: api
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]
+"""
+
+
+def bwrap_works():
+    return shutil.which("bwrap") and subprocess.run(["bwrap", "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "true"],
+                                                    capture_output=True).returncode == 0
+
+
+def answer(c, how):
+    with c:
+        try:
+            if how == "http":
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += c.recv(4096)
+                line = head.split(b"\r\n")[0]
+                c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
+            while how == "echo" and (more := c.recv(65536)):
+                c.sendall(more)
+        except OSError:
+            pass
+
+
+def serve(box, how, family=socket.AF_INET):
+    s = socket.socket(family)
+    s.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
+    s.listen(64)
+
+    def accept():
+        while True:
+            try:
+                c, _ = s.accept()
+            except OSError:
+                return
+            threading.Thread(target=answer, args=(c, how), daemon=True).start()
+    threading.Thread(target=accept, daemon=True).start()
+    box.servers.append(s)
+    return s.getsockname()[1]
+
+
+def stage(box, **sandbox):
+    box.servers = []
+    at = {"echo": serve(box, "echo"), "http": serve(box, "http"), "other": serve(box, "echo"), "other6": serve(box, "echo", socket.AF_INET6)}
+    os.makedirs(box.dir + "/home/config/segue", exist_ok=True)
+    hosts = [f"localhost:{at['echo']}", f"LOCALHOST:{at['http']}", "gone.invalid"]
+    box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"hosts": hosts, **sandbox}}))
+    orders = box.file("work/orders.json", json.dumps(at))
+    shutil.copyfile(DEEDS, box.cwd + "/deeds.py")
+    return at, orders
+
+
+def reaches_its_hosts_and_no_others():
+    if not bwrap_works():
+        print("skipped: bubblewrap is not here, or may not make namespaces")
+        return
+    for level in ("guard", "strict"):
+        with Box() as box:
+            at, orders = stage(box)
+            box.segue("run", box.file("w.yaml", FLOW % (PYTHON, box.cwd + "/deeds.py", orders, level)), "--task", "t", "--logs", box.logs,
+                      env={"HTTP_PROXY": "http://127.0.0.1:1"})
+            log = records(box.log_paths()[-1])
+            verified(box, box.log_paths()[-1])
+            end = of_type(log, "call_end")[0]
+            expect(end["exit"] == 0, end)
+            did = {d["deed"]: d["result"] for d in map(json.loads, end["text"].splitlines())}
+            for deed, wanted in (("allowed", 5), ("much", True), ("many", True), ("plain", [200, "GET /x?y HTTP/1.1"]), ("plain refused", 403),
+                                 ("other port", 403), ("other host", 403), ("same host twice", 403), ("by address", 403),
+                                 ("metadata", 403), ("no name", 502), ("nonsense", 400), ("too long", 431), ("own server", "reached")):
+                expect(did[deed] == wanted, level, deed, did[deed])
+            for deed in ("IPv4", "IPv6", "UDP", "DNS"):
+                expect(str(did[deed]).startswith("error"), level, deed, did[deed])
+            start = of_type(log, "call_start")[0]["sandbox"]
+            expect(start == {"level": level, "mechanism": "bwrap", "network": "api"}, start)
+            denied = [r["data"]["denied"] for r in of_type(log, "call_event") if "denied" in r.get("data", {})]
+            expect(denied == [f"localhost:{at['echo'] + 1}", f"localhost:{at['other']}", "evil.example:443", f"127.0.0.1:{at['echo']}",
+                              "169.254.169.254:80"], denied)
+            told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
+            expect("evil.example:443: sandbox: {hosts: [evil.example:443]} in config.yaml allows it" in told, told)
+            for s in box.servers:
+                s.close()
+
+
+def what_cannot_be_held_is_said_before():
+    with Box() as box:
+        stage(box, mechanism="landlock")
+        flow = box.file("w.yaml", FLOW % ("touch", "began", "x", "guard"))
+        done = box.segue("run", flow, "--task", "t", "--logs", box.logs)
+        expect(done.returncode != 0 and not box.log_paths(), done.stdout)
+        expect(b"network: api cannot be held here" in done.stderr or b"sandbox: guard cannot be held here" in done.stderr, done.stderr)
+        stage(box)
+        done = box.segue("run", box.file("w.yaml", FLOW.replace("%s\n    network", "off\n    network") % ("touch", "began", "x")), "--task", "t",
+                         "--logs", box.logs)
+        expect(done.returncode != 0 and b"network: api needs a sandbox that holds it" in done.stderr, done.stderr)
+        expect(not os.path.exists(box.cwd + "/began"), "it was started")
+        for s in box.servers:
+            s.close()
+
+
+def a_backend_has_its_own_hosts():
+    if not bwrap_works():
+        return
+    with Box() as box:
+        at, _ = stage(box, hosts=[])
+        os.makedirs(box.dir + "/home/bin")
+        program = box.file("home/bin/client", f"#!{PYTHON}\nimport os, socket\n"
+                           "p = os.environ['HTTPS_PROXY'].rpartition(':')[2]\n"
+                           "def ask(port):\n"
+                           "    s = socket.create_connection(('127.0.0.1', int(p)), 20)\n"
+                           "    s.sendall(b'CONNECT localhost:%d HTTP/1.1\\r\\n\\r\\n' % port)\n"
+                           "    return s.recv(1000).split()[1].decode()\n"
+                           f"print(ask({at['echo']}), ask({at['http']}), ask({at['other']}), '[A:1]')\n")
+        os.chmod(program, 0o755)
+        os.makedirs(box.dir + "/home/config/segue/providers")
+        box.file("home/config/segue/providers/client.yaml",
+                 f"summary: client\nprogram: {program}\nargv: []\noutput: text\ntext: all\nenv: {{pass: [CLIENT_URL]}}\n"
+                 f"hosts: ['localhost:{at['http']}', $CLIENT_URL, $CLIENT_MISSING]\n")
+        flow = box.file("w.yaml", "name: w\nprovider: client\nmovements:\n  - {name: a, instruction: Do it., network: api,\n"
+                        "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
+        done = box.segue("run", flow, "--task", "t", "--logs", box.logs, env={"CLIENT_URL": f"http://me@localhost:{at['echo']}/v1"})
+        expect(box.log_paths(), done.stdout, done.stderr)
+        log = records(box.log_paths()[-1])
+        expect("200 200 403" in of_type(log, "call_end")[0]["text"], of_type(log, "call_end"))
+        for s in box.servers:
+            s.close()
+
+
+def wrong_hosts_are_said():
+    with Box() as box:
+        os.makedirs(box.dir + "/home/config/segue")
+        for words, says in (({"hosts": ["https://a.example"]}, "it must be a host"), ({"hosts": "a"}, "a list of at most 100 hosts"),
+                            ({"network": "apis"}, "did you mean api?")):
+            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": words}))
+            done = box.segue("doctor", "--quick")
+            expect(says.encode() in done.stdout, words, done.stdout)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([reaches_its_hosts_and_no_others, what_cannot_be_held_is_said_before, a_backend_has_its_own_hosts, wrong_hosts_are_said]))
