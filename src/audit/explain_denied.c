@@ -63,7 +63,7 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   buf_deinit(&line);
 }
 
-/* What our own proxy refused: no guess. */
+/* A host that our own proxy refused: no guess. */
 static void tell_host(struct denial_story *t, const char *where) {
   if (json_object_get(t->seen, where) != NULL)
     return;

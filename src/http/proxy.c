@@ -1,9 +1,9 @@
 /* Carries a program's connections to the hosts that it may reach.
  *
- * DESIGN. A tunnel is one connection of the program: a pipe to it, and once its request was read and
- * its host let through, a TCP connection. It owns its handles and counts them down; it is freed when
- * the last is closed and no look-up of a name is under way. Who reads slowly stops the other end
- * from being read. */
+ * DESIGN. A tunnel is one connection of the program: a pipe to it, and once its request was read
+ * and its host let through, a TCP connection. It owns its handles and counts them down; it is freed
+ * when the last is closed and no look-up of a name is under way. Who reads slowly stops the other
+ * end from being read. */
 #include "http/proxy.h"
 
 #include "base/buf.h"
@@ -157,7 +157,7 @@ static void read_server(struct tunnel *t) {
 }
 
 /* Both ends have said all, and it has gone out. */
-static bool is_over(const struct tunnel *t) {
+static bool tunnel_is_over(const struct tunnel *t) {
   return t->client_ended && t->server_ended &&
          uv_stream_get_write_queue_size((const uv_stream_t *)&t->client) == 0 &&
          uv_stream_get_write_queue_size((const uv_stream_t *)&t->server) == 0;
@@ -176,7 +176,7 @@ static void on_written(uv_write_t *request, int status) {
   }
   if (t->state != TUNNEL_OPEN || uv_stream_get_write_queue_size(to) > 0)
     return;
-  if (is_over(t))
+  if (tunnel_is_over(t))
     tunnel_close(t);
   else if (to == (uv_stream_t *)&t->client)
     read_server(t);
@@ -185,7 +185,7 @@ static void on_written(uv_write_t *request, int status) {
 }
 
 /* Copies the bytes. False: more should not be read before they are out. */
-static bool put(struct tunnel *t, uv_stream_t *to, const char *bytes, size_t n) {
+static bool tunnel_put(struct tunnel *t, uv_stream_t *to, const char *bytes, size_t n) {
   struct outgoing *o = xcalloc(1, sizeof *o + n);
   memcpy(o->bytes, bytes, n);
   o->tunnel = t;
@@ -209,13 +209,13 @@ static void end_towards(struct tunnel *t, uv_stream_t *to) {
   uv_shutdown_t *request = xcalloc(1, sizeof *request);
   if (uv_shutdown(request, to, on_shut) != 0)
     free(request);
-  if (is_over(t))
+  if (tunnel_is_over(t))
     tunnel_close(t);
 }
 
 static void on_server_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes) {
   struct tunnel *t = stream->data;
-  if (n > 0 && !put(t, (uv_stream_t *)&t->client, bytes->base, (size_t)n) &&
+  if (n > 0 && !tunnel_put(t, (uv_stream_t *)&t->client, bytes->base, (size_t)n) &&
       t->state != TUNNEL_CLOSING)
     (void)uv_read_stop(stream);
   if (n >= 0)
@@ -238,7 +238,7 @@ static void on_told(uv_shutdown_t *request, int status) {
 }
 
 /* Says no in words that a client may show, then closes. */
-static void refuse(struct tunnel *t, const char *status, const char *words) {
+static void tunnel_refuse(struct tunnel *t, const char *status, const char *words) {
   char reply[1200];
   if (t->state == TUNNEL_CLOSING)
     return;
@@ -247,7 +247,7 @@ static void refuse(struct tunnel *t, const char *status, const char *words) {
                    "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
                    "Connection: close\r\n\r\n%s\n",
                    status, strlen(words) + 1, words);
-  (void)put(t, (uv_stream_t *)&t->client, reply, (size_t)n);
+  (void)tunnel_put(t, (uv_stream_t *)&t->client, reply, (size_t)n);
   if (t->state == TUNNEL_CLOSING)
     return;
   uv_shutdown_t *request = xcalloc(1, sizeof *request);
@@ -268,7 +268,7 @@ static void refuse_host(struct tunnel *t) {
                  "segue: its network is api, which does not let it out to %s: "
                  "sandbox: {hosts: [%s]} in config.yaml allows it",
                  where, where);
-  refuse(t, "403 Forbidden", words);
+  tunnel_refuse(t, "403 Forbidden", words);
   bool known = p->spec.refused == NULL || p->refused_count == LIMIT_PROXY_REFUSALS;
   for (size_t i = 0; i < p->refused_count; i++)
     known = known || strcmp(p->refused[i], where) == 0;
@@ -291,7 +291,7 @@ static void ask_upstream(struct tunnel *t) {
   if (t->proxy->credentials != NULL)
     buf_printf(&asked, "Proxy-Authorization: Basic %s\r\n", t->proxy->credentials);
   buf_puts(&asked, "\r\n");
-  (void)put(t, (uv_stream_t *)&t->server, asked.p, asked.n);
+  (void)tunnel_put(t, (uv_stream_t *)&t->server, asked.p, asked.n);
   buf_deinit(&asked);
 }
 
@@ -302,9 +302,9 @@ static void tunnel_open(struct tunnel *t) {
   if (t->relayed)
     ask_upstream(t);
   else if (!t->plain)
-    (void)put(t, (uv_stream_t *)&t->client, yes, sizeof yes - 1);
+    (void)tunnel_put(t, (uv_stream_t *)&t->client, yes, sizeof yes - 1);
   if (t->state == TUNNEL_OPEN && t->head.n > 0)
-    (void)put(t, (uv_stream_t *)&t->server, t->head.p, t->head.n);
+    (void)tunnel_put(t, (uv_stream_t *)&t->server, t->head.p, t->head.n);
   buf_deinit(&t->head);
   if (t->state != TUNNEL_OPEN)
     return;
@@ -312,7 +312,7 @@ static void tunnel_open(struct tunnel *t) {
   read_server(t);
 }
 
-static void on_connected(uv_connect_t *request, int status) {
+static void on_tunnel_connected(uv_connect_t *request, int status) {
   struct tunnel *t = request->data;
   if (t->state == TUNNEL_CLOSING)
     return;
@@ -341,7 +341,7 @@ static void try_next(struct tunnel *t) {
   while (t->next != NULL && !may_go_to(t, t->next->ai_addr))
     t->next = t->next->ai_next;
   if (t->next == NULL) {
-    refuse(t, "502 Bad Gateway", "segue: the host could not be reached");
+    tunnel_refuse(t, "502 Bad Gateway", "segue: the host could not be reached");
     return;
   }
   const struct sockaddr *address = t->next->ai_addr;
@@ -351,7 +351,7 @@ static void try_next(struct tunnel *t) {
   t->connecting.data = t;
   t->has_server = true;
   t->handles++;
-  if (uv_tcp_connect(&t->connecting, &t->server, address, on_connected) != 0)
+  if (uv_tcp_connect(&t->connecting, &t->server, address, on_tunnel_connected) != 0)
     uv_close((uv_handle_t *)&t->server, on_server_closed_for_next);
 }
 
@@ -387,7 +387,7 @@ static void on_looked_up(uv_work_t *work, int status) {
   t->state = TUNNEL_CONNECTING;
   t->next = t->found;
   if (t->found == NULL)
-    refuse(t, "502 Bad Gateway", "segue: the host's name is not known");
+    tunnel_refuse(t, "502 Bad Gateway", "segue: the host's name is not known");
   else
     try_next(t);
 }
@@ -448,7 +448,8 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
   unsigned port;
   (void)uv_read_stop((uv_stream_t *)&t->client);
   if (!read_request(t, head_bytes, &port)) {
-    refuse(t, "400 Bad Request", "segue: this proxy takes CONNECT HOST:PORT and http:// requests");
+    tunnel_refuse(t, "400 Bad Request",
+                  "segue: this proxy takes CONNECT HOST:PORT and http:// requests");
     return;
   }
   if (!proxy_lets(t->proxy->spec.hosts, str_from(t->host), port)) {
@@ -464,7 +465,7 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
 }
 
 /* The bytes of a whole head, 0: not yet. */
-static size_t head_end(const struct buf *head) {
+static size_t request_end(const struct buf *head) {
   for (size_t i = 0; i + 3 < head->n; i++)
     if (memcmp(head->p + i, "\r\n\r\n", 4) == 0)
       return i + 4;
@@ -483,24 +484,25 @@ static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes
     return;
   }
   if (t->state == TUNNEL_OPEN) {
-    if (n > 0 && !put(t, (uv_stream_t *)&t->server, bytes->base, (size_t)n) &&
+    if (n > 0 && !tunnel_put(t, (uv_stream_t *)&t->server, bytes->base, (size_t)n) &&
         t->state != TUNNEL_CLOSING)
       (void)uv_read_stop(stream);
     return;
   }
   buf_append(&t->head, bytes->base, (size_t)n);
-  size_t whole = head_end(&t->head);
+  size_t whole = request_end(&t->head);
   if (whole > 0)
     take_request(t, whole);
   else if (t->head.n > LIMIT_PROXY_HEAD_BYTES)
-    refuse(t, "431 Request Header Fields Too Large", "segue: the request's head is too long");
+    tunnel_refuse(t, "431 Request Header Fields Too Large",
+                  "segue: the request's head is too long");
 }
 
 static void on_tunnel_timer(uv_timer_t *timer) {
   tunnel_close(timer->data);
 }
 
-static void on_connection(uv_stream_t *listener, int status) {
+static void on_tunnel_connection(uv_stream_t *listener, int status) {
   struct proxy *p = listener->data;
   if (status != 0 || p->closing)
     return;
@@ -542,55 +544,6 @@ static int listen_at(const char *folder, struct err *err) {
   return fd;
 }
 
-static char *base64_of(struct str bytes) {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  struct buf out = {0};
-  for (size_t i = 0; i < bytes.n; i += 3) {
-    unsigned group = 0;
-    for (size_t k = 0; k < 3; k++)
-      group = group << 8 | (i + k < bytes.n ? (unsigned char)bytes.p[i + k] : 0u);
-    for (size_t k = 0; k < 4; k++)
-      buf_putc(&out, i + k > bytes.n ? '=' : digits[group >> (18 - 6 * k) & 63]);
-  }
-  return buf_take(&out);
-}
-
-static int hex_pair(struct str text, size_t i) {
-  int high = i + 2 < text.n ? str_hex_digit(text.p[i + 1]) : -1;
-  int low = i + 2 < text.n ? str_hex_digit(text.p[i + 2]) : -1;
-  return high >= 0 && low >= 0 ? high * 16 + low : -1;
-}
-
-/* http://[USER:WORD@]HOST:PORT; another kind is none of ours, and connections go out directly. */
-static void take_upstream(struct proxy *p, struct str url) {
-  if (str_starts_fold(url, "http://"))
-    url = (struct str){url.p + 7, url.n - 7};
-  else if (str_has(url, "://"))
-    return;
-  while (url.n > 0 && url.p[url.n - 1] == '/')
-    url.n--;
-  const char *at = url.n > 0 ? memrchr(url.p, '@', url.n) : NULL;
-  if (at != NULL) {
-    const struct str user = {url.p, (size_t)(at - url.p)};
-    struct buf plain = {0};
-    for (size_t i = 0; i < user.n; i++) { /* %40 is an @ of a password */
-      int escaped = user.p[i] == '%' ? hex_pair(user, i) : -1;
-      buf_putc(&plain, escaped >= 0 ? (char)escaped : user.p[i]);
-      i += escaped >= 0 ? 2 : 0;
-    }
-    p->credentials = base64_of(buf_view(&plain));
-    if (plain.n > 0)
-      explicit_bzero(plain.p, plain.n);
-    buf_deinit(&plain);
-    url = (struct str){at + 1, url.n - user.n - 1};
-  }
-  struct buf text = {0};
-  buf_str(&text, url);
-  if (url.n > 0)
-    p->upstream = buf_take(&text);
-  buf_deinit(&text);
-}
-
 static void on_listener_closed(uv_handle_t *handle) {
   struct proxy *p = handle->data;
   p->listener_closed = true;
@@ -611,14 +564,14 @@ struct proxy *proxy_new(const struct proxy_spec *spec, struct err *err) {
     p->hosts[i] = xstrdup(spec->hosts[i]);
   p->spec.hosts = (const char *const *)p->hosts;
   p->spec.folder = p->spec.upstream = NULL;
-  take_upstream(p, str_from(spec->upstream));
+  proxy_read_upstream(str_from(spec->upstream), &p->upstream, &p->credentials);
   (void)uv_pipe_init(spec->loop, &p->listener, 0);
   p->listener.data = p;
   int rc = uv_pipe_open(&p->listener, fd);
   if (rc != 0)
     (void)close(fd);
   else
-    rc = uv_listen((uv_stream_t *)&p->listener, BACKLOG, on_connection);
+    rc = uv_listen((uv_stream_t *)&p->listener, BACKLOG, on_tunnel_connection);
   if (rc == 0)
     return p;
   (void)err_set(err, ERR_INVALID, "cannot listen in %s: %s", spec->folder, uv_strerror(rc));

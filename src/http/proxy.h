@@ -5,11 +5,12 @@
  *   proxy_free(p)     closes what is open; `refused` is not called any more; its memory goes with
  *                     later turns of the loop
  *
- * It takes CONNECT, by name, and carries the bytes without looking at them: nothing is intercepted.
- * A plain request (GET http://HOST/...) is carried to its host likewise, as one connection for that
- * host alone. Names are looked up here, so who uses it needs no DNS. An address is no name: it is let
- * through only where the list has that address itself. Where a name leads is asked of the resolved
- * address (address.h): never to link-local ones, and to loopback only by a loopback's name.
+ * It takes CONNECT, by name, and carries the bytes without looking at them: nothing is
+ * intercepted. A plain request (GET http://HOST/...) is carried to its host likewise, as one
+ * connection for that host alone. Names are looked up here, so who uses it needs no DNS. An address
+ * is no name: it is let through only where the list has that address itself. Where a name leads is
+ * asked of the resolved address (address.h): never to link-local ones, and to loopback only by a
+ * loopback's name.
  *
  * Where segue itself has to go through a proxy (`upstream`), so do CONNECTs to other machines. */
 #ifndef SEGUE_HTTP_PROXY_H
@@ -47,5 +48,9 @@ bool proxy_split(struct str text, struct str *host, unsigned *port);
 
 /* True when a name can only mean this machine: localhost, 127.0.0.1, ::1 and what is below them. */
 bool proxy_is_loopback(struct str host);
+
+/* http://[USER:WORD@]HOST:PORT to HOST:PORT, and what to log in with there in base64, or NULL; both
+ * are the caller's. Of another kind (socks5://) both are NULL. */
+void proxy_read_upstream(struct str url, char **where, char **credentials);
 
 #endif

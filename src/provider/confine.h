@@ -4,7 +4,8 @@
  * `write` and `secret` of `sandbox` in config.yaml) are added to them, and what is said to be read
  * or written there is so although it is secret else.
  *
- *   ok = confine_call(&(struct confine_spec){...}, &held, &err)   held.sandbox NULL: nothing holds it
+ *   ok = confine_call(&(struct confine_spec){...}, &held, &err)
+ *                                    held.sandbox NULL: nothing holds it
  *   process_start(... .sandbox = held.sandbox ...); sandbox_free(held.sandbox)
  *   proxy_free(held.proxy)    when the program has ended
  *

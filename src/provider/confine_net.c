@@ -26,7 +26,7 @@ static void hosts_add(struct hosts *h, struct str host) {
   h->items[h->n] = NULL;
 }
 
-static const char *value_of(const char *const *envp, const char *name) {
+static const char *value_in(const char *const *envp, const char *name) {
   size_t n = strlen(name);
   for (size_t i = 0; envp[i] != NULL; i++)
     if (strncmp(envp[i], name, n) == 0 && envp[i][n] == '=')
@@ -61,7 +61,7 @@ static void hosts_add_all(struct hosts *h, const json_t *list, const char *const
   size_t i;
   json_array_foreach((json_t *)list, i, entry) {
     const char *text = json_string_value(entry);
-    const char *url = text && text[0] == '$' ? value_of(envp, text + 1) : NULL;
+    const char *url = text && text[0] == '$' ? value_in(envp, text + 1) : NULL;
     if (url != NULL)
       hosts_add_url(h, url);
     else if (text != NULL && text[0] != '$')

@@ -133,7 +133,7 @@ static short half_events(const struct pair *p, int i) {
   return events;
 }
 
-/* The program's end, as a shell tells it; -1: it runs. Others are orphans that were handed to us. */
+/* The program's end, as a shell tells it; -1: it runs. Others are orphans handed to us. */
 static int reap(pid_t program) {
   int status, end = -1;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -149,8 +149,8 @@ static void carry(struct pair *p) {
     pair_close(p);
 }
 
-__attribute__((noreturn)) static void serve(pid_t program, int signals, int listening, int folder,
-                                            const char *name) {
+__attribute__((noreturn)) static void forward_serve(pid_t program, int signals, int listening,
+                                                    int folder, const char *name) {
   static struct pollfd fds[2 + 2 * LIMIT_PROXY_CONNECTIONS];
   for (;;) {
     nfds_t n = 2;
@@ -240,5 +240,5 @@ void forward(char **words) {
   for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
     if (nothing < 0 || dup2(nothing, fd) < 0)
       (void)close(fd);
-  serve(program, signals, listening, folder, slash + 1);
+  forward_serve(program, signals, listening, folder, slash + 1);
 }

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "http/proxy.h"
 
+#include <stdlib.h>
+
 static void hosts_are_compared(void **state) {
   static const char *const hosts[] = {
       "api.example.com", "*.models.example", "local.example:8080", "*.any.example:8443",
@@ -90,11 +92,37 @@ static void loopback_is_known_by_name(void **state) {
     assert_false(proxy_is_loopback(str_from(is_not[i])));
 }
 
+static void a_proxy_behind_is_read(void **state) {
+  static const struct {
+    const char *url, *where, *credentials; /* NULL: none */
+  } cases[] = {
+      {"http://proxy.example:3128", "proxy.example:3128", NULL},
+      {"http://proxy.example:3128/", "proxy.example:3128", NULL},
+      {"proxy.example:8080", "proxy.example:8080", NULL},
+      {"http://me:a%40b@[::1]:3128", "[::1]:3128", "bWU6YUBi"},
+      {"http://u:@p:1", "p:1", "dTo="},
+      {"http://u@p:1", "p:1", "dQ=="},
+      {"socks5://p:1", NULL, NULL},
+      {"", NULL, NULL},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    char *where, *credentials;
+    proxy_read_upstream(str_from(cases[i].url), &where, &credentials);
+    assert_string_equal(where ? where : "-", cases[i].where ? cases[i].where : "-");
+    assert_string_equal(credentials ? credentials : "-",
+                        cases[i].credentials ? cases[i].credentials : "-");
+    free(where);
+    free(credentials);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(hosts_are_compared),
       cmocka_unit_test(hosts_are_read),
       cmocka_unit_test(loopback_is_known_by_name),
+      cmocka_unit_test(a_proxy_behind_is_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
