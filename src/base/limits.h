@@ -268,15 +268,16 @@
 #define LIMIT_PROBE_WALL_MS         30000 /* `--version` of a client (opencode needs 10 s cold) */
 #define LIMIT_TRANSCRIPT_BYTES      (256u * 1024u * 1024u) /* a recording, read whole */
 
-#define LIMIT_SECRET_BYTES      8u       /* shorter values of declared variables are not redacted */
-#define LIMIT_SECRET_COUNT      32u      /* names in `secrets` */
-#define LIMIT_SANDBOX_PATHS     200u     /* in a list of `sandbox` */
-#define LIMIT_CALL_CPUS         1024u    /* in `limits` */
-#define LIMIT_CALL_PIDS         4194304u /* in `limits`: the kernel has no more (PID_MAX_LIMIT) */
-#define LIMIT_SANDBOX_HOSTS     100u     /* in `hosts` of `sandbox` */
-#define LIMIT_SANDBOX_KEPT      8u       /* kinds of calls whose rules are kept */
-#define LIMIT_SANDBOX_KEPT_MS   10000    /* after their last use: they pin what they name */
-#define LIMIT_SECRET_WORD_BYTES 4096u    /* words of a command line that are searched for secrets */
+#define LIMIT_SECRET_BYTES        8u    /* shorter values of declared variables are not redacted */
+#define LIMIT_SECRET_COUNT        32u   /* names in `secrets` */
+#define LIMIT_SANDBOX_PATHS       200u  /* in a list of `sandbox` */
+#define LIMIT_CALL_CPUS           1024u /* in `limits` */
+#define LIMIT_CALL_PIDS           4194304u /* in `limits`: the kernel has no more (PID_MAX_LIMIT) */
+#define LIMIT_CONTAINER_REMOVE_MS 20000    /* of a container whose engine was killed */
+#define LIMIT_SANDBOX_HOSTS       100u     /* in `hosts` of `sandbox` */
+#define LIMIT_SANDBOX_KEPT        8u       /* kinds of calls whose rules are kept */
+#define LIMIT_SANDBOX_KEPT_MS     10000    /* after their last use: they pin what they name */
+#define LIMIT_SECRET_WORD_BYTES   4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
 #define LIMIT_HTTP_CONNECT_MS 10000 /* name, connection and TLS of one request */

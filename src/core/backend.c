@@ -128,7 +128,7 @@ bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t 
 
 /* --- what holds its program --- */
 
-static const char *const sandbox_levels[] = {"off", "guard", "strict"};
+static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
 static const char *const networks[] = {"open", "api", "none"};
 
 const char *sandbox_level_name(enum sandbox_level level) {
@@ -196,6 +196,14 @@ static json_t *limits_of_call(const struct sandbox_choice *choice) {
   return out;
 }
 
+static struct str sandbox_image(const json_t *sandbox, const json_t *own,
+                                const struct movement *m) {
+  const json_t *of_backend = json_object_get(own, "image");
+  if (m != NULL && m->image.n > 0)
+    return m->image;
+  return json_view(json_is_string(of_backend) ? of_backend : json_object_get(sandbox, "image"));
+}
+
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out) {
   const json_t *sandbox = json_object_get(config, "sandbox");
@@ -218,9 +226,15 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
     out->network = NETWORK_OPEN;
   const json_t *mechanisms = json_object_get(sandbox, "mechanisms");
   out->mechanism = json_string_value(json_object_get(mechanisms, sandbox_levels[out->level]));
-  if (out->network == NETWORK_API && out->mechanism != NULL) /* not all make a network of its own */
+  if (out->level == SANDBOX_CONTAINER)
+    out->image = sandbox_image(sandbox, own, m);
+  else if (out->network == NETWORK_API &&
+           out->mechanism != NULL) /* it takes a network of its own */
     out->mechanism = json_string_value(json_object_get(sandbox, "api_by"));
   out->limits_by = json_string_value(json_object_get(sandbox, "limits_by"));
+  if (out->level == SANDBOX_CONTAINER && out->mechanism != NULL &&
+      strcmp(out->mechanism, "docker") == 0) /* whose processes are no children of ours */
+    out->limits_by = out->mechanism;
   if (!command)
     sandbox_add_limits(out, json_object_get(sandbox, "limits"));
   if (m != NULL)
@@ -238,6 +252,8 @@ json_t *sandbox_of_call(const json_t *config, const struct movement *m, const st
   json_object_set_new(out, "level", json_string(sandbox_levels[choice.level]));
   if (choice.mechanism != NULL)
     json_object_set_new(out, "mechanism", json_string(choice.mechanism));
+  if (choice.image.n > 0)
+    json_object_set_new(out, "image", json_stringn(choice.image.p, choice.image.n));
   if (choice.network != NETWORK_OPEN)
     json_object_set_new(out, "network", json_string(networks[choice.network]));
   if (sandbox_has_limits(&choice))

@@ -62,8 +62,15 @@ bool error_class_is_transient(enum error_class class);
 bool error_class_falls_back(enum error_class class);
 
 /* off: nothing is held. guard: it reads all but secrets and writes its workspace, its own state and
- * caches. strict: of the home folder only its workspace and its own state exist. */
-enum sandbox_level { SANDBOX_OFF, SANDBOX_GUARD, SANDBOX_STRICT, SANDBOX_LEVEL_COUNT };
+ * caches. strict: of the home folder only its workspace and its own state exist. container: of the
+ * machine only these, and the system is an image's. */
+enum sandbox_level {
+  SANDBOX_OFF,
+  SANDBOX_GUARD,
+  SANDBOX_STRICT,
+  SANDBOX_CONTAINER,
+  SANDBOX_LEVEL_COUNT
+};
 enum sandbox_network { NETWORK_OPEN, NETWORK_API, NETWORK_NONE, SANDBOX_NETWORK_COUNT };
 
 /* The host answers a call that wants to go to its provider. */

@@ -14,7 +14,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-const char *sandbox_level_name(enum sandbox_level level); /* off, guard, strict */
+const char *sandbox_level_name(enum sandbox_level level); /* off, guard, strict, container */
 bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
 const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
 bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
@@ -24,10 +24,11 @@ struct sandbox_choice {
   enum sandbox_level level;
   enum sandbox_network network;
   const char *mechanism; /* that holds this level here; NULL: none does. Borrowed from config */
+  struct str image;      /* of container; empty: nobody named one */
   int64_t memory_bytes;  /* 0: no limit; nor are those below */
   int64_t pids;
   double cpus;
-  const char *limits_by; /* cgroup or rlimits; of an older configuration NULL */
+  const char *limits_by; /* cgroup, rlimits or docker; of an older configuration NULL */
   bool asked;            /* somebody wrote it; else it is the default */
 };
 
@@ -39,8 +40,8 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
 
 bool sandbox_has_limits(const struct sandbox_choice *choice);
 
-/* As a call_start tells it: {"level", "mechanism"?, "network"?, "limits"?: {"memory"?, "cpus"?,
- * "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says false. */
+/* As a call_start tells it: {"level", "mechanism"?, "image"?, "network"?, "limits"?: {"memory"?,
+ * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

@@ -256,6 +256,7 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
   m->secrets = json_at(object, "secrets");
   m->has_sandbox = sandbox_level_from_name(build_text(object, "sandbox"), &m->sandbox);
   m->has_network = sandbox_network_from_name(build_text(object, "network"), &m->network);
+  m->image = build_text(object, "image");
   m->limits = json_at(object, "limits");
   m->fresh_session = str_eq_c(build_text(object, "session"), "refresh");
   m->session_key = build_text(object, "session_key");

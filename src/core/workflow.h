@@ -13,7 +13,7 @@
  *    "movements": [{"name", "description", "provider", "fallback", "model", "options",
  *      "command": [..], "gate", "tests", "timeout", "stall", "cwd", "budget", "guards", "persona",
  *      "policy", "knowledge", "instruction", "bare_prompt", "edit", "permission", "run", "secrets",
- *      "sandbox", "network", "limits",
+ *      "sandbox", "network", "limits", "image",
  *      "required_permission_mode", "session", "session_key", "pass_previous_response",
  *      "structured_output", "report", "output_contracts", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
@@ -155,6 +155,7 @@ struct movement {
   bool has_sandbox, has_network; /* it says so itself */
   enum sandbox_level sandbox;    /* what holds the programs of its calls */
   enum sandbox_network network;
+  struct str image;            /* of sandbox: container; empty: the user's */
   const json_t *limits;        /* as the file has it; NULL: none */
   const json_t *secrets;       /* names of variables that its work gets; or NULL; borrowed */
   bool fresh_session;          /* session: refresh */

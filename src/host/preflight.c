@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/decide.h"
+#include "core/sandbox.h"
 #include "format/json_object.h"
 #include "format/template.h"
 #include "host/paths.h"
@@ -213,13 +214,24 @@ static enum ready ready_now(const struct flight *f, const struct reach_part *par
   return ready;
 }
 
+/* Then nothing that is installed here counts. */
+static bool in_container(const struct flight *f, const struct movement *m,
+                         const struct capability *c, bool command) {
+  struct sandbox_choice choice;
+  return sandbox_choose(f->p->config, m, c, command, &choice) && choice.level == SANDBOX_CONTAINER;
+}
+
 static enum ready ready_of(const struct flight *f, const struct reach_part *part,
                            const struct reach_who *who, struct err *err) {
   if (str_eq_c(who->provider, "script") && !f->p->has_scenario) {
     (void)err_set(err, ERR_USAGE, "the script provider has no replies: give --scenario FILE");
     return READY_NO;
   }
-  return f->p->looks ? ready_now(f, part, who, err) : READY_YES;
+  const struct capability *c =
+      capability_find(registry_capabilities(f->p->registry), who->provider);
+  if (!f->p->looks || in_container(f, flight_movement(f, part->movement), c, false))
+    return READY_YES;
+  return ready_now(f, part, who, err);
 }
 
 /* Enough of them must be able to answer; of the others it is said. */
@@ -424,7 +436,8 @@ static void check_movement(struct flight *f, size_t i) {
   const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
   if (m->argv != NULL) {
     flight_look_at(f, i, "command");
-    if (strcmp(m->argv[0], "segue") != 0) /* is this one, see command.c */
+    if (strcmp(m->argv[0], "segue") != 0 &&
+        !in_container(f, m, NULL, true)) /* is this one, see command.c */
       check_program(f, m->argv[0]);
     preflight_check_sandbox(f, m, NULL, true);
   }

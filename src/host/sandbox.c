@@ -10,18 +10,20 @@
 #include "os/process.h"
 #include "os/sandbox.h"
 #include "os/sandbox_bwrap.h"
+#include "os/sandbox_container.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *const level_words[] = {"off", "guard", "strict", NULL};
+static const char *const level_words[] = {"off", "guard", "strict", "container", NULL};
 static const char *const network_words[] = {"open", "api", "none", NULL};
-static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, NULL};
+static const char *const mechanism_words[] = {SANDBOX_LANDLOCK, SANDBOX_BWRAP, SANDBOX_PODMAN,
+                                              SANDBOX_DOCKER, NULL};
 
 static const struct sandbox_key {
   const char *name;
-  enum { WORD, FLAG, PATHS, HOSTS, LIMITS } type;
+  enum { WORD, FLAG, PATHS, HOSTS, LIMITS, LINE } type;
   const char *const *words;
 } sandbox_keys[] = {
     {"level", WORD, level_words},     {"commands", WORD, level_words},
@@ -29,7 +31,7 @@ static const struct sandbox_key {
     {"network", WORD, network_words}, {"namespaces", FLAG, NULL},
     {"limits", LIMITS, NULL},         {"read", PATHS, NULL},
     {"write", PATHS, NULL},           {"secret", PATHS, NULL},
-    {"hosts", HOSTS, NULL},
+    {"hosts", HOSTS, NULL},           {"image", LINE, NULL},
 };
 
 static bool sandbox_wrong(struct err *err, const char *path, const struct yaml_node *at,
@@ -126,7 +128,11 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
       json_object_set_new(out, key->name, json_stringn(word.p, word.n));
       return true;
     }
-    if (key->type == FLAG && pair->value->kind == YAML_BOOL)
+    if (key->type == LINE && pair->value->kind == YAML_TEXT && pair->value->text.n > 0)
+      json_object_set_new(out, key->name, json_stringn(pair->value->text.p, pair->value->text.n));
+    else if (key->type == LINE)
+      return sandbox_wrong(err, path, pair->value, "it must be the name of an image");
+    else if (key->type == FLAG && pair->value->kind == YAML_BOOL)
       json_object_set_new(out, key->name, json_boolean(pair->value->boolean));
     else if (key->type == FLAG)
       return sandbox_wrong(err, path, pair->value, "it must be true or false");
@@ -144,7 +150,7 @@ static bool read_key(json_t *out, const char *path, const struct yaml_pair *pair
   else
     (void)snprintf(text, sizeof text,
                    "sandbox has no key \"%.40s\": use level, commands, least, mechanism, network, "
-                   "hosts, namespaces, limits, read, write or secret",
+                   "hosts, image, namespaces, limits, read, write or secret",
                    pair->key->text.p);
   return sandbox_wrong(err, path, pair->key, text);
 }
@@ -176,8 +182,31 @@ static const char *why_not_by(const char *mechanism) {
   return sandbox_bwrap_why_not(path, sizeof path);
 }
 
+static bool is_engine(const char *mechanism) {
+  return mechanism != NULL &&
+         (strcmp(mechanism, SANDBOX_PODMAN) == 0 || strcmp(mechanism, SANDBOX_DOCKER) == 0);
+}
+
+const char *sandbox_engine(const json_t *words, const char **why) {
+  const char *asked = json_string_value(json_object_get(words, "mechanism"));
+  char path[256];
+  if (!is_engine(asked))
+    asked = NULL;
+  *why = NULL;
+  for (size_t i = 0; sandbox_engines[i] != NULL; i++)
+    if ((asked == NULL || strcmp(asked, sandbox_engines[i]) == 0) &&
+        sandbox_find_engine(sandbox_engines[i], path, sizeof path))
+      return sandbox_engines[i];
+  *why = "neither podman nor docker is installed";
+  if (asked != NULL)
+    *why = "the program that is asked for is not installed";
+  return NULL;
+}
+
 const char *sandbox_mechanism(const json_t *words, const char **why) {
   const char *asked = json_string_value(json_object_get(words, "mechanism"));
+  if (is_engine(asked)) /* of containers; others are held by what can */
+    asked = NULL;
   *why = NULL;
   if (asked != NULL && (*why = why_not_by(asked)) != NULL)
     return NULL;
@@ -216,6 +245,8 @@ static json_t *of_providers(const json_t *providers) {
       json_object_set(own, "level", level);
     if (network != NULL)
       json_object_set(own, "network", network);
+    if (json_object_get(settings, "image") != NULL)
+      json_object_set(own, "image", json_object_get(settings, "image"));
     if (json_object_size(own) > 0)
       json_object_set(out, name, own);
     json_decref(own);
@@ -226,7 +257,7 @@ static json_t *of_providers(const json_t *providers) {
 /* NULL: network: api can be held. Of the mechanisms bwrap alone makes a network of its own. */
 static const char *api_why_not(const json_t *words) {
   const char *asked = json_string_value(json_object_get(words, "mechanism"));
-  if (asked != NULL && strcmp(asked, SANDBOX_BWRAP) != 0)
+  if (asked != NULL && !is_engine(asked) && strcmp(asked, SANDBOX_BWRAP) != 0)
     return "the mechanism that is asked for makes none: write mechanism: bwrap, or leave it out";
   return why_not_by(SANDBOX_BWRAP);
 }
@@ -238,7 +269,10 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   const bool asked = json_object_get(words, "level") != NULL;
   json_t *out = words ? json_copy((json_t *)words) : json_object();
   json_t *mechanisms = json_object(), *own = of_providers(providers);
-  for (int level = SANDBOX_GUARD; can && level < SANDBOX_LEVEL_COUNT; level++)
+  const char *engine = sandbox_engine(words, &why);
+  if (engine != NULL)
+    json_object_set_new(mechanisms, sandbox_level_name(SANDBOX_CONTAINER), json_string(engine));
+  for (int level = SANDBOX_GUARD; can && level < SANDBOX_CONTAINER; level++)
     json_object_set_new(mechanisms, sandbox_level_name((enum sandbox_level)level),
                         json_string(mechanism));
   if (!asked)
@@ -290,7 +324,9 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
                    "sandbox: %s",
                    level, sandbox_level_name(floor), sandbox_level_name(floor));
   const char *why = NULL;
-  if (choice.mechanism == NULL)
+  if (choice.mechanism == NULL && choice.level == SANDBOX_CONTAINER)
+    (void)sandbox_engine(sandbox, &why);
+  else if (choice.mechanism == NULL)
     (void)sandbox_mechanism(sandbox, &why);
   if (choice.level != SANDBOX_OFF && choice.network == NETWORK_API && choice.mechanism == NULL &&
       why == NULL) {
@@ -302,11 +338,16 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
   if (choice.level != SANDBOX_OFF && choice.mechanism == NULL)
     return err_set(err, ERR_INVALID, "sandbox: %s cannot be held here: %s", level,
                    why ? why : "no mechanism is chosen for it");
+  if (choice.level == SANDBOX_CONTAINER && choice.image.n == 0)
+    return err_set(err, ERR_INVALID,
+                   "sandbox: container needs an image: write image: NAME beside it, or in sandbox "
+                   "of config.yaml");
   if (choice.level == SANDBOX_OFF && choice.network != NETWORK_OPEN)
     return err_set(err, ERR_INVALID,
                    "network: %s needs a sandbox that holds it: write sandbox: guard, or strict",
                    sandbox_network_name(choice.network));
-  if (choice.pids > 0 && !sandbox_in_groups(sandbox) && geteuid() == 0)
+  const bool elsewhere = choice.limits_by != NULL && strcmp(choice.limits_by, SANDBOX_DOCKER) == 0;
+  if (choice.pids > 0 && !sandbox_in_groups(sandbox) && !elsewhere && geteuid() == 0)
     return err_set(err, ERR_INVALID,
                    "limits: pids cannot be held here: root is held to a number of processes by "
                    "control groups alone, and none is handed over (systemd: Delegate=yes): run it "

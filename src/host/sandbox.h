@@ -5,7 +5,9 @@
  *     level: guard             of agents (default: guard where the kernel can hold it, else off)
  *     commands: off            of a workflow's own programs (default off)
  *     least: guard             no agent is started with less, whatever a workflow says
- *     mechanism: landlock      or bwrap: what holds it (default: the first that can)
+ *     mechanism: landlock      or bwrap, or for containers podman or docker: what holds it
+ *                              (default: the first that can)
+ *     image: NAME              of sandbox: container, where nobody else names one
  *     network: open            of agents: open, api or none
  *     hosts: [NAME, *.NAME, NAME:PORT]     let out to with network: api, beside the backend's
  *     limits: {memory: 4G, cpus: 2, pids: 512}     of agents: all of a call together
@@ -41,6 +43,8 @@ const char *sandbox_why_not(void);
 
 /* The mechanism that holds guard and strict here by the user's words (NULL: none). NULL: nothing
  * does, and `why` says it, a static text. */
+/* The program that runs containers: podman or docker; NULL: why. */
+const char *sandbox_engine(const json_t *words, const char **why);
 const char *sandbox_mechanism(const json_t *words, const char **why);
 
 /* The version of the kernel's Landlock; 0: it has none. */

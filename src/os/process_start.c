@@ -101,6 +101,7 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
   posix_spawnattr_t attr;
   sigset_t none, all;
   const char *const *before = spec->sandbox ? sandbox_words(spec->sandbox) : NULL;
+  const char *const *own = spec->sandbox ? sandbox_envp(spec->sandbox) : NULL;
   size_t argc = 0, first = 0;
   while (spec->argv[argc] != NULL)
     argc++;
@@ -140,7 +141,7 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
     rc = errno;
   else
     rc = posix_spawn(pid, t->shim_path, &actions, &attr, (char *const *)argv,
-                     (char *const *)spec->envp);
+                     (char *const *)(own != NULL ? own : spec->envp));
   FAULT_POINT("spawn_after");
   (void)posix_spawnattr_destroy(&attr);
   (void)posix_spawn_file_actions_destroy(&actions);

@@ -6,6 +6,7 @@
 #include "os/landlock.h"
 #include "os/process_internal.h"
 #include "os/sandbox_bwrap.h"
+#include "os/sandbox_internal.h"
 #include "os/sandbox_kept.h"
 #include "os/sandbox_rules.h"
 #include "shim/protocol.h"
@@ -21,6 +22,7 @@ struct sandbox {
   unsigned held;
   struct arena arena;
   const char *const *words; /* before the program's; NULL: none */
+  const char *const *envp;  /* NULL: the program's own */
 };
 
 /* It is the same for as long as the kernel runs. */
@@ -103,11 +105,27 @@ struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *
     (void)err_set(err, ERR_INVALID, "this kernel has no filter of system calls");
     return NULL;
   }
+  struct arena *arena;
+  struct sandbox *s = sandbox_of_words(SHIM_FILTER | SHIM_NAMESPACES, &arena);
+  s->words = sandbox_bwrap_words(arena, bwrap, plan, cwd);
+  return s;
+}
+
+struct sandbox *sandbox_of_words(unsigned held, struct arena **arena) {
   struct sandbox *s = xcalloc(1, sizeof *s);
   s->reads = s->writes = -1;
-  s->held = SHIM_FILTER | SHIM_NAMESPACES;
-  s->words = sandbox_bwrap_words(&s->arena, bwrap, plan, cwd);
+  s->held = held;
+  *arena = &s->arena;
   return s;
+}
+
+void sandbox_set_words(struct sandbox *s, const char *const *words, const char *const *envp) {
+  s->words = words;
+  s->envp = envp;
+}
+
+const char *const *sandbox_envp(const struct sandbox *s) {
+  return s->envp;
 }
 
 const char *const *sandbox_words(const struct sandbox *s) {

@@ -63,6 +63,7 @@ void sandbox_free(struct sandbox *s); /* NULL is fine */
 /* For process_start: what the shim is told. */
 unsigned sandbox_held(const struct sandbox *s);
 const char *const *sandbox_words(const struct sandbox *s); /* before the program's; may be NULL */
+const char *const *sandbox_envp(const struct sandbox *s);  /* NULL: the program's own */
 int sandbox_reads_fd(const struct sandbox *s);
 int sandbox_writes_fd(const struct sandbox *s);
 

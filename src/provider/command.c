@@ -27,6 +27,8 @@ struct command_run {
   char *tmpdir;
   struct provider_sink sink;
   bool gates; /* see call_request */
+  bool contained;
+  const struct call_request *request;
   uint64_t wall_ms;
   uint64_t stall_ms;
   const char *cwd;         /* of the environment */
@@ -107,6 +109,8 @@ static void command_on_end(void *ctx, struct process_result *p) {
                    "a descendant held the output open after the exit; it was killed");
   switch (p->why) {
   case PROCESS_END_EXITED:
+    if (confine_engine_failed(run->contained, p, run->request, r))
+      break;
     r->has_exit = true;
     r->exit = p->signal > 0 ? 128 + p->signal : p->exit_code;
     r->signal = p->signal;
@@ -177,6 +181,7 @@ static struct provider_run *command_start(const struct provider *self,
   char session[96], call[64], attempt[32], key[128];
   run->sink = *sink;
   run->gates = request->gates;
+  run->request = request;
   run->soon.loop = env->loop;
   run->soon.data = run;
   run->wall_ms = request->timeout_ms;
@@ -225,6 +230,7 @@ static struct provider_run *command_start(const struct provider *self,
   }
   sandbox_free(held.sandbox);
   run->proxy = held.proxy;
+  run->contained = held.contained;
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);

@@ -3,9 +3,11 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/sandbox.h"
 #include "format/json_write.h"
 #include "os/sandbox_bwrap.h"
+#include "os/sandbox_container.h"
 #include "provider/confine_git.h"
 #include "provider/confine_net.h"
 #include "provider/probe.h"
@@ -217,9 +219,17 @@ static void add_guard(struct confining *c, const json_t *user) {
   add_caches(c);
 }
 
-static bool wraps_call(const struct confining *c) {
+static bool is_held_by(const struct confining *c, const char *mechanism) {
   const char *by = json_string_value(json_object_get(c->spec->request->sandbox, "mechanism"));
-  return by != NULL && strcmp(by, SANDBOX_BWRAP) == 0;
+  return by != NULL && strcmp(by, mechanism) == 0;
+}
+
+static bool wraps_call(const struct confining *c) {
+  return is_held_by(c, SANDBOX_BWRAP);
+}
+
+static bool is_contained(const struct confining *c) {
+  return is_held_by(c, SANDBOX_PODMAN) || is_held_by(c, SANDBOX_DOCKER);
 }
 
 /* Hooks and settings of a repository run programs for whoever uses it next. The folder of hooks is
@@ -230,7 +240,7 @@ static void keep_git(struct confining *c, const char *folder) {
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path)
       continue;
-    if (i == 0 && wraps_call(c))
+    if (i == 0 && (wraps_call(c) || is_contained(c)))
       (void)mkdir(path, 0755);
     add(c, &c->kept, path);
   }
@@ -245,7 +255,8 @@ static void confine_gather(struct confining *c, enum sandbox_level level) {
     add_all(c, &c->reads, sandbox_folders);
   if (geteuid() == 0)
     add_all(c, &c->hides, confine_root_secrets);
-  add_programs(c);
+  if (level != SANDBOX_CONTAINER) /* an image has programs of its own */
+    add_programs(c);
   add(c, &c->wholes, spec->cwd);
   if (spec->request->edit) {
     const char *git[CONFINE_GIT_FOLDERS];
@@ -317,7 +328,7 @@ bool confine_holds(const struct call_request *request) {
   return request->sandbox != NULL && !is_off(request->sandbox, &level);
 }
 
-struct process_limits confine_limits(const struct call_request *request) {
+static struct process_limits confine_limits_said(const struct call_request *request) {
   const json_t *limits = json_object_get(request->sandbox, "limits");
   const char *by = json_string_value(json_object_get(limits, "by"));
   double milli_cpus = json_number_value(json_object_get(limits, "cpus")) * 1000;
@@ -326,6 +337,46 @@ struct process_limits confine_limits(const struct call_request *request) {
       .pids = (uint32_t)json_integer_value(json_object_get(limits, "pids")),
       .milli_cpus = milli_cpus > 0 && milli_cpus < 1e9 ? (uint32_t)milli_cpus : 0,
       .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
+}
+
+struct process_limits confine_limits(const struct call_request *request) {
+  const json_t *by = json_object_get(json_object_get(request->sandbox, "limits"), "by");
+  if (json_is_string(by) && strcmp(json_string_value(by), SANDBOX_DOCKER) == 0)
+    return (struct process_limits){0}; /* it holds them itself */
+  return confine_limits_said(request);
+}
+
+static struct sandbox *confine_contain(const struct confining *c, const struct sandbox_plan *plan,
+                                       struct err *err) {
+  const json_t *words = c->spec->request->sandbox;
+  const json_t *image = json_object_get(words, "image");
+  const struct sandbox_container wanted = {.plan = plan,
+                                           .engine = is_held_by(c, SANDBOX_PODMAN) ? SANDBOX_PODMAN
+                                                                                   : SANDBOX_DOCKER,
+                                           .image = json_string_value(image),
+                                           .cwd = c->spec->cwd,
+                                           .envp = c->spec->envp,
+                                           .limits = confine_limits_said(c->spec->request)};
+  if (json_string_length(image) > 0)
+    return sandbox_container_new(&wanted, err);
+  (void)err_set(err, ERR_INVALID, "sandbox: container needs an image: it was not started");
+  return NULL;
+}
+
+bool confine_engine_failed(bool contained, const struct process_result *p,
+                           const struct call_request *request, struct call_result *r) {
+  struct str said = str_trim(buf_view(&r->error_text.bytes));
+  const char *end = said.n > 0 ? memrchr(said.p, '\n', said.n) : NULL;
+  if (!contained || p->why != PROCESS_END_EXITED || p->exit_code != CONFINE_ENGINE_FAILED)
+    return false;
+  if (end != NULL)
+    said = (struct str){end + 1, (size_t)(said.p + said.n - end) - 1};
+  if (said.n > 300)
+    said.n = utf8_floor(said.p, 300);
+  call_result_fail(r, CLASS_NOT_FOUND, "%s could not start a container of %s: " STR_FMT,
+                   json_string_value(json_object_get(request->sandbox, "mechanism")),
+                   json_string_value(json_object_get(request->sandbox, "image")), STR_ARG(said));
+  return true;
 }
 
 static struct sandbox *confine_wrap(const struct sandbox_plan *plan, const char *cwd,
@@ -338,11 +389,19 @@ static struct sandbox *confine_wrap(const struct sandbox_plan *plan, const char 
   return NULL;
 }
 
+static enum sandbox_network network_said(const struct call_request *request) {
+  const char *word = json_string_value(json_object_get(request->sandbox, "network"));
+  enum sandbox_network reach = NETWORK_OPEN;
+  if (word != NULL)
+    (void)sandbox_network_from_name(str_from(word), &reach);
+  return reach;
+}
+
 /* Its proxy, and where that is asked. */
 static bool let_out(struct confining *c, struct confined *held, const char **socket,
                     struct err *err) {
   char path[PATH_MAX];
-  if (!wraps_call(c))
+  if (!wraps_call(c) && !is_contained(c))
     return err_set(err, ERR_INVALID,
                    "network: api takes a network of its own, which its sandbox does not make: it "
                    "was not started");
@@ -352,60 +411,60 @@ static bool let_out(struct confining *c, struct confined *held, const char **soc
   return held->proxy != NULL;
 }
 
+/* All the lists, in the mechanism's own form. */
+static struct sandbox *confine_make(struct confining *c, enum sandbox_level level, struct str key,
+                                    struct confined *held, struct err *err) {
+  const struct confine_spec *spec = c->spec;
+  const enum sandbox_network reach = network_said(spec->request);
+  struct sandbox_kept *kept = process_table_sandboxes(spec->env->processes);
+  const char *way_out = NULL;
+  confine_gather(c, level);
+  if (reach == NETWORK_API && !let_out(c, held, &way_out, err))
+    return NULL;
+  const struct sandbox_plan plan = {
+      .reads = c->reads.items,
+      .hides = c->hides.items,
+      .wholes = c->wholes.items,
+      .writes = c->writes.items,
+      .caches = c->caches.items,
+      .kept = c->kept.items,
+      .own = spec->tmpdir,
+      .lists = level == SANDBOX_GUARD,
+      .no_internet = reach != NETWORK_OPEN,
+      .way_out = way_out,
+      .bypass = way_out ? confine_bypass(spec) : NULL,
+      .no_sockets = level == SANDBOX_STRICT,
+      .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
+  if (is_contained(c))
+    return confine_contain(c, &plan, err);
+  return wraps_call(c) ? confine_wrap(&plan, spec->cwd, err) : sandbox_new(kept, key, &plan, err);
+}
+
 bool confine_call(const struct confine_spec *spec, struct confined *held, struct err *err) {
   const json_t *words = spec->request->sandbox;
-  const char *mechanism = json_string_value(json_object_get(words, "mechanism"));
-  const json_t *network = json_object_get(words, "network");
   enum sandbox_level level;
-  enum sandbox_network reach = NETWORK_OPEN;
   struct confining c = {.spec = spec, .home = confine_home()};
-  const bool wraps = wraps_call(&c);
-  struct sandbox **out = &held->sandbox;
-  *held = (struct confined){NULL};
+  const bool lands = is_held_by(&c, SANDBOX_LANDLOCK);
+  *held = (struct confined){.contained = is_contained(&c)};
   assert(spec->cwd != NULL && spec->tmpdir != NULL);
   if (words == NULL || is_off(words, &level))
     return true;
-  if (level == SANDBOX_OFF ||
-      (!wraps && (mechanism == NULL || strcmp(mechanism, SANDBOX_LANDLOCK) != 0)))
+  if (level == SANDBOX_OFF || (level == SANDBOX_CONTAINER) != held->contained ||
+      (!lands && !wraps_call(&c) && !held->contained))
     return err_set(
         err, ERR_INVALID,
         "nothing here can hold sandbox: %.20s (segue doctor says why): it was not started",
         json_string_value(json_object_get(words, "level")));
-  if (json_is_string(network))
-    (void)sandbox_network_from_name(str_from(json_string_value(network)), &reach);
-  struct sandbox_kept *kept = process_table_sandboxes(spec->env->processes);
   struct buf key = {0};
   confine_key(&c, &key, level);
-  if (!wraps && reach != NETWORK_API)
-    *out = sandbox_again(kept, buf_view(&key), spec->tmpdir);
-  if (*out == NULL) {
-    const char *way_out = NULL;
-    confine_gather(&c, level);
-    if (reach == NETWORK_API && !let_out(&c, held, &way_out, err)) {
-      arena_deinit(&c.arena);
-      buf_deinit(&key);
-      return false;
-    }
-    const struct sandbox_plan plan = {
-        .reads = c.reads.items,
-        .hides = c.hides.items,
-        .wholes = c.wholes.items,
-        .writes = c.writes.items,
-        .caches = c.caches.items,
-        .kept = c.kept.items,
-        .own = spec->tmpdir,
-        .lists = level == SANDBOX_GUARD,
-        .no_internet = reach != NETWORK_OPEN,
-        .way_out = way_out,
-        .bypass = way_out ? confine_bypass(spec) : NULL,
-        .no_sockets = level == SANDBOX_STRICT,
-        .namespaces = json_is_true(json_object_get(spec->env->sandbox, "namespaces"))};
-    *out =
-        wraps ? confine_wrap(&plan, spec->cwd, err) : sandbox_new(kept, buf_view(&key), &plan, err);
-  }
+  if (lands && network_said(spec->request) != NETWORK_API)
+    held->sandbox =
+        sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key), spec->tmpdir);
+  if (held->sandbox == NULL)
+    held->sandbox = confine_make(&c, level, buf_view(&key), held, err);
   buf_deinit(&key);
   arena_deinit(&c.arena);
-  if (*out != NULL)
+  if (held->sandbox != NULL)
     return true;
   proxy_free(held->proxy);
   held->proxy = NULL;

@@ -29,8 +29,11 @@ struct confine_spec {
   void *ctx;
 };
 
+enum { CONFINE_ENGINE_FAILED = 125 }; /* of podman and docker: the container did not start */
+
 struct confined {
   struct sandbox *sandbox;
+  bool contained;      /* by an engine: one that fails exits with CONFINE_ENGINE_FAILED */
   struct proxy *proxy; /* its way out with network: api; else NULL */
 };
 
@@ -40,6 +43,10 @@ bool confine_call(const struct confine_spec *spec, struct confined *out,
 
 /* The limits of its program, as its call_start tells them. */
 struct process_limits confine_limits(const struct call_request *request);
+
+/* Says of a result of a program that was `contained` that its engine failed; false: it did not. */
+bool confine_engine_failed(bool contained, const struct process_result *p,
+                           const struct call_request *request, struct call_result *r);
 
 /* True when something will hold its program. */
 bool confine_holds(const struct call_request *request);

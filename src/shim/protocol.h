@@ -30,9 +30,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/5" /* argv[0]: both sides must be of one version */
-#define SHIM_HOLDS      "segue-holds"  /* what a shim calls itself whose program is held */
-#define SHIM_FORWARDS   "forward"      /* argv[1] */
+#define SHIM_PROTOCOL   "segue-shim/5"    /* argv[0]: both sides must be of one version */
+#define SHIM_HOLDS      "segue-holds"     /* what a shim calls itself whose program is held */
+#define SHIM_FORWARDS   "forward"         /* argv[1] */
+#define SHIM_CONTAINER  "SEGUE_CONTAINER" /* a variable: its name */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
 #define SHIM_FD_GROUP   5
@@ -48,6 +49,8 @@ enum shim_held {
   SHIM_NO_SOCKETS = 16, /* with it: none to named sockets of the machine either */
   SHIM_NAMESPACES = 32, /* with it: new namespaces are allowed */
   SHIM_LEASED = 128,    /* until when the tree may live is told by segue, again and again */
+  SHIM_CONTAINED = 256, /* the program is podman or docker, and makes the container SHIM_CONTAINER:
+                           it may gain privileges, and what is left of that is removed */
   SHIM_LIMITED = 64,    /* the group holds its limits: no program starts outside of it */
 };
 

@@ -39,6 +39,8 @@
 struct shim {
   pid_t program;
   bool program_exited; /* seen, not reaped */
+  bool reaped;         /* its pid may be another's */
+  const char *engine;  /* of a container that is removed when it has to be ended; NULL: none */
   int sigchld_fd;
   const struct shim_lease *lease; /* NULL: there is none, as with files */
   uint64_t term;
@@ -163,7 +165,8 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != shim) /* it died before the line above */
     _exit(127);
-  (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if ((held & SHIM_CONTAINED) == 0) /* an engine's helpers have some; its programs get none */
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   (void)setrlimit(RLIMIT_CORE, &no_core);
   if (!limit(limits)) {
     failure->held_errno = errno;
@@ -260,15 +263,15 @@ static void kill_child(void *ctx, pid_t pid) {
 /* Kills until no child is left. A child that dies hands its own children to us before it can be
  * reaped, so "no child" means "no descendant". */
 static void sweep(struct shim *s) {
-  for (bool reaped = false;;) {
+  for (;;) {
     int status;
     pid_t pid;
-    if (!reaped)
+    if (!s->reaped)
       (void)kill(-s->program, SIGKILL);
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
       if (pid != s->program)
         continue;
-      reaped = true;
+      s->reaped = true;
       if (!s->program_exited)
         tell(SHIM_EXITED, status);
     }
@@ -301,6 +304,27 @@ static void end_tree(struct shim *s) {
       break;
     }
   }
+  sweep(s);
+}
+
+/* The engine that was killed has not removed its container; and the processes of docker's are its
+ * daemon's, not ours. */
+static void remove_container(struct shim *s) {
+  const char *name = getenv(SHIM_CONTAINER);
+  const int64_t due_ms = now_ms() + LIMIT_CONTAINER_REMOVE_MS;
+  sigset_t none;
+  pid_t pid = name != NULL ? fork() : -1;
+  if (pid == 0) {
+    int nothing = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
+      (void)dup2(nothing, fd);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)execl(s->engine, s->engine, "rm", "--force", name, (char *)NULL);
+    _exit(127);
+  }
+  while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0 && now_ms() < due_ms)
+    (void)wait_event(s, -1, LIMIT_SWEEP_POLL_MS);
   sweep(s);
 }
 
@@ -340,6 +364,7 @@ int main(int argc, char **argv) {
     (void)fcntl(SHIM_FD_READS, F_SETFD, FD_CLOEXEC);
     (void)fcntl(SHIM_FD_WRITES, F_SETFD, FD_CLOEXEC);
   }
+  s.engine = (held & SHIM_CONTAINED) != 0 ? argv[2] : NULL;
   bool leased = (held & SHIM_LEASED) == 0 || lease_take(&s);
   s.program = leased ? start_program(argv + 2, held, limits) : -1;
   int fork_errno = errno;
@@ -368,7 +393,10 @@ int main(int argc, char **argv) {
   while (!lease_over(&s) && (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed()))
     look(&s);
   look(&s);
+  bool ended_early = !s.program_exited || lease_over(&s);
   end_tree(&s);
+  if (ended_early && s.engine != NULL)
+    remove_container(&s);
   tell(SHIM_DONE, 0);
   return 0;
 }

@@ -299,7 +299,7 @@ def wrong_words_are_said():
         box.configure()
         done = box.segue("check", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: tight")))
         done = box.segue("run", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: tight")), "--task", "t")
-        expect(b"off, guard or strict" in done.stderr, done.stderr)
+        expect(b"off, guard, strict or container" in done.stderr, done.stderr)
 
 
 def commands_are_off_and_on_request_held():

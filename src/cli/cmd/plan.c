@@ -115,6 +115,8 @@ static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
   buf_puts(out, plan_word(sandbox, "level"));
   if (plan_word(sandbox, "mechanism")[0])
     buf_printf(out, " by %s", plan_word(sandbox, "mechanism"));
+  if (plan_word(sandbox, "image")[0])
+    buf_printf(out, " in %s", plan_word(sandbox, "image"));
   if (plan_word(sandbox, "network")[0])
     buf_printf(out, ", network %s", plan_word(sandbox, "network"));
   const json_t *limits = json_object_get(sandbox, "limits");

@@ -18,7 +18,7 @@ static const char *const permission_words[] = {"readonly", "edit", "full", NULL}
 static const char *const stop_words[] = {"error", NULL};
 const char *const workspace_words[] = {"here", "worktree", NULL};
 const char *const commit_words[] = {"off", "movement", "end", NULL};
-static const char *const sandbox_words[] = {"off", "guard", "strict", NULL};
+static const char *const sandbox_words[] = {"off", "guard", "strict", "container", NULL};
 static const char *const network_words[] = {"open", "api", "none", NULL};
 static const char *const session_words[] = {"continue", "refresh", NULL};
 
@@ -153,10 +153,16 @@ static const struct key movement_list[] = {
     {.name = "sandbox",
      .type = KEY_CHOICE,
      .words = sandbox_words,
-     .description = "What the kernel holds the programs of this movement to. guard (default of "
-                    "agents): read all but secrets, write the working directory, their own state "
-                    "and caches. strict: of the home folder only the working directory and their "
-                    "own state. off (default of commands): nothing is held."},
+     .description =
+         "What the kernel holds the programs of this movement to. guard (default of "
+         "agents): read all but secrets, write the working directory, their own state "
+         "and caches. strict: of the home folder only the working directory and their "
+         "own state. container: nothing of the machine but these, in an image. off (default "
+         "of commands): nothing is held."},
+    {.name = "image",
+     .type = KEY_LINE,
+     .description = "The image that sandbox: container runs its programs in; it must be there. "
+                    "Default: image of sandbox in the user's configuration."},
     {.name = "network",
      .type = KEY_CHOICE,
      .words = network_words,

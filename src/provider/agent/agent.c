@@ -111,7 +111,7 @@ static bool never_ran(struct agent_run *run, const struct process_result *p) {
   else if (p->why == PROCESS_END_EXEC_FAILED)
     call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, why);
   else
-    return false;
+    return confine_engine_failed(run->contained, p, run->call.request, r);
   return true;
 }
 
@@ -314,6 +314,7 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                     .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, agent_on_output, agent_on_end, run, err);
   sandbox_free(held.sandbox);
+  run->contained = held.contained;
   if (run->process == NULL)
     proxy_free(held.proxy);
   else

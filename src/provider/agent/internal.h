@@ -39,6 +39,7 @@ struct agent_run {
   struct buf first;           /* what the driver wrote before there was a process */
   bool cancelled, last_word;  /* asked to stop; and told by the end of its stdin, too */
   bool restarted;             /* with a conversation that was there already */
+  bool contained;             /* see confine.h */
   bool asks_version;          /* the process is another one: --version */
 };
 

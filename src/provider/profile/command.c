@@ -483,10 +483,10 @@ static bool texts(const json_t *list) {
 }
 
 bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
-  static const char *const known[] = {"program",       "tools",     "args",           "env",
-                                      "set",           "stall_ms",  "judge_stall_ms", "idle_ms",
-                                      "model",         "max_turns", "concurrency",    "transport",
-                                      "trust_project", "sandbox",   "network",        NULL};
+  static const char *const known[] = {
+      "program",        "tools",   "args",    "env",       "set",         "stall_ms",
+      "judge_stall_ms", "idle_ms", "model",   "max_turns", "concurrency", "transport",
+      "trust_project",  "sandbox", "network", "image",     NULL};
   const char *name = p->capability.name, *key;
   json_t *value;
   enum transport transport;
@@ -525,7 +525,7 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
              json_string_length(json_array_get(value, i)) > 0;
     } else if (str_eq_c(k, "sandbox")) { /* YAML reads off as false */
       enum sandbox_level level;
-      wanted = "off, guard or strict";
+      wanted = "off, guard, strict or container";
       ok = json_is_false(value) ||
            (json_is_string(value) &&
             sandbox_level_from_name(str_from(json_string_value(value)), &level));
@@ -534,7 +534,7 @@ bool profile_check_settings(const struct profile *p, const json_t *settings, str
       wanted = "open, api or none";
       ok = json_is_string(value) &&
            sandbox_network_from_name(str_from(json_string_value(value)), &network);
-    } else if (str_eq_c(k, "model")) {
+    } else if (str_eq_c(k, "model") || str_eq_c(k, "image")) {
       ok = json_is_string(value);
     } else if (str_eq_c(k, "concurrency")) { /* the host's, which checks it */
     } else {

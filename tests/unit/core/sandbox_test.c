@@ -49,6 +49,16 @@ static void each_word_has_its_place(void **state) {
        -1, NETWORK_API, false, false, "{'level': 'guard', 'mechanism': 'bwrap', 'network': 'api'}"},
       {"{'sandbox': {'level': 'guard', 'mechanisms': {'guard': 'landlock'}}}", -1, NETWORK_API,
        false, false, "{'level': 'guard', 'network': 'api'}"},
+      /* a container has an image: the movement's, the backend's, the user's */
+      {"{'sandbox': {'level': 'container', 'image': 'u', 'mechanisms': {'container': 'podman'},"
+       " 'providers': {'claude': {'image': 'b'}}}}",
+       -1, NETWORK_API, false, false,
+       "{'level': 'container', 'mechanism': 'podman', 'image': 'b', 'network': 'api'}"},
+      {"{'sandbox': {'level': 'off', 'image': 'u', 'limits': {'pids': 9}, 'limits_by': 'rlimits',"
+       " 'mechanisms': {'container': 'docker'}}}",
+       SANDBOX_CONTAINER, -1, false, true,
+       "{'level': 'container', 'mechanism': 'docker', 'image': 'u', 'limits': {'pids': 9, 'by':"
+       " 'docker'}}"},
       /* limits of the user's are the agents' */
       {"{'sandbox': {'level': 'off', 'limits_by': 'rlimits', 'limits': {'memory': '4G', 'pids': 99,"
        " 'cpus': 0.5}}}",

@@ -1,0 +1,318 @@
+/* Turns a plan into the command line of podman or docker. */
+#include "os/sandbox_container.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/log.h"
+#include "os/sandbox_internal.h"
+#include "shim/protocol.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *const sandbox_engines[] = {SANDBOX_PODMAN, SANDBOX_DOCKER, NULL};
+
+enum { NPROC_MOST = 32768 }; /* podman holds itself to that, and cannot give more */
+
+struct volume {
+  char *path;
+  bool written;
+};
+
+struct containing {
+  const struct sandbox_container *spec;
+  struct arena *arena;
+  const char **words, **envp; /* NULL-ended */
+  size_t word_count, word_room, envp_count;
+  struct volume *volumes;
+  size_t volume_count, volume_room;
+  const char *odd; /* a path that cannot be mounted; or NULL */
+};
+
+bool sandbox_find_engine(const char *name, char *path, size_t size) {
+  static const char *const places[] = {"/usr/bin", "/bin", "/usr/local/bin"};
+  for (size_t i = 0; i < ARRAY_LEN(places); i++)
+    if (snprintf(path, size, "%s/%s", places[i], name) < (int)size && access(path, X_OK) == 0)
+      return true;
+  return false;
+}
+
+static void engine_say(struct containing *c, const char *text) {
+  if (c->word_count + 1 >= c->word_room) {
+    size_t room = c->word_room ? c->word_room * 2 : 128;
+    const char **words = arena_array(c->arena, room, sizeof *words);
+    if (c->word_count > 0)
+      memcpy(words, c->words, c->word_count * sizeof *words);
+    c->words = words;
+    c->word_room = room;
+  }
+  c->words[c->word_count++] = arena_strdup(c->arena, text);
+  c->words[c->word_count] = NULL;
+}
+
+static void engine_say_two(struct containing *c, const char *option, const char *value) {
+  engine_say(c, option);
+  engine_say(c, value);
+}
+
+/* --- what is mounted --- */
+
+static void volume_put(struct containing *c, const char *path, bool written) {
+  char real[PATH_MAX];
+  if (realpath(path, real) == NULL || strncmp(real, "/dev", 4) == 0 ||
+      strncmp(real, "/proc", 5) == 0 || strcmp(real, "/") == 0)
+    return;
+  if (c->volume_count == c->volume_room) {
+    c->volume_room = c->volume_room ? c->volume_room * 2 : 32;
+    c->volumes = xrealloc(c->volumes, c->volume_room * sizeof *c->volumes);
+  }
+  c->volumes[c->volume_count++] = (struct volume){arena_strdup(c->arena, real), written};
+}
+
+static void volume_put_all(struct containing *c, const char *const *paths, bool written) {
+  for (size_t i = 0; paths != NULL && paths[i] != NULL; i++)
+    volume_put(c, paths[i], written);
+}
+
+/* Folders before what is in them; the order of one path's words stays. */
+static void sort_volumes(struct containing *c) {
+  for (size_t i = 1; i < c->volume_count; i++) {
+    struct volume one = c->volumes[i];
+    size_t k = i;
+    for (; k > 0 && strcmp(c->volumes[k - 1].path, one.path) > 0; k--)
+      c->volumes[k] = c->volumes[k - 1];
+    c->volumes[k] = one;
+  }
+}
+
+/* The last word on a path counts; within a folder that is mounted the same way it needs none. */
+static void say_volumes(struct containing *c) {
+  sort_volumes(c);
+  for (size_t i = 0; i < c->volume_count; i++) {
+    const struct volume *v = &c->volumes[i];
+    struct buf text = {0};
+    if (i + 1 < c->volume_count && strcmp(v->path, v[1].path) == 0)
+      continue;
+    if (strpbrk(v->path, ",\"\n") != NULL) /* what separates the option's parts */
+      c->odd = v->path;
+    buf_printf(&text, "type=bind,source=%s,destination=%s%s", v->path, v->path,
+               v->written ? "" : ",readonly");
+    engine_say_two(c, "--mount", buf_c(&text));
+    buf_deinit(&text);
+  }
+}
+
+/* --- variables --- */
+
+static const char *variable_name(const char *assignment, size_t *n) {
+  *n = strcspn(assignment, "=");
+  return assignment;
+}
+
+static bool variable_is_in(const char *assignment, const char *const *names) {
+  size_t n;
+  const char *name = variable_name(assignment, &n);
+  for (size_t i = 0; names[i] != NULL; i++)
+    if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0)
+      return true;
+  return false;
+}
+
+/* By their names: their values are nobody's to see in a list of processes. The image has a PATH of
+ * its own. */
+static void say_variables(struct containing *c) {
+  static const char *const machine[] = {"PATH", "SHELL", "USER", "LOGNAME", NULL};
+  static const char *const engine[] = {"XDG_RUNTIME_DIR",
+                                       "XDG_DATA_HOME",
+                                       "XDG_CONFIG_HOME",
+                                       "XDG_CACHE_HOME",
+                                       "DBUS_SESSION_BUS_ADDRESS",
+                                       "CONTAINERS_CONF",
+                                       "CONTAINERS_STORAGE_CONF",
+                                       "STORAGE_DRIVER",
+                                       "DOCKER_HOST",
+                                       "DOCKER_CONFIG",
+                                       "DOCKER_CONTEXT",
+                                       NULL};
+  const char *const *envp = c->spec->envp;
+  size_t n, count = 0;
+  while (envp[count] != NULL)
+    count++;
+  c->envp = arena_array(c->arena, count + ARRAY_LEN(engine) + 2, sizeof *c->envp);
+  for (size_t i = 0; i < count; i++) {
+    char name[256];
+    (void)variable_name(envp[i], &n);
+    c->envp[c->envp_count++] = arena_strdup(c->arena, envp[i]);
+    if (!variable_is_in(envp[i], machine) && n < sizeof name) {
+      (void)snprintf(name, sizeof name, "%.*s", (int)n, envp[i]);
+      engine_say_two(c, "--env", name);
+    }
+  }
+  for (size_t i = 0; engine[i] != NULL; i++) {
+    const char *value = getenv(engine[i]), *const one[] = {engine[i], NULL};
+    bool there = value == NULL;
+    for (size_t k = 0; !there && k < count; k++)
+      there = variable_is_in(envp[k], one);
+    struct buf text = {0};
+    buf_printf(&text, "%s=%s", engine[i], value ? value : "");
+    if (!there)
+      c->envp[c->envp_count++] = arena_strdup(c->arena, buf_c(&text));
+    buf_deinit(&text);
+  }
+}
+
+/* --- who --- */
+
+/* True when podman may give this user more numbers than its own: then it can keep it in there. */
+static bool has_more_numbers(void) {
+  const struct passwd *user = getpwuid(geteuid());
+  char number[16], line[256];
+  bool found = false;
+  FILE *file = fopen("/etc/subuid", "re");
+  (void)snprintf(number, sizeof number, "%u", (unsigned)geteuid());
+  while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
+    line[strcspn(line, ":")] = '\0';
+    found = strcmp(line, number) == 0 || (user != NULL && strcmp(line, user->pw_name) == 0);
+  }
+  if (file != NULL)
+    (void)fclose(file);
+  return found;
+}
+
+/* A file that is made in the workspace is the user's, as it is without a container: either it has its own
+ * number in there, or root's in a namespace where that means the user. */
+static void say_user(struct containing *c, bool podman) {
+  char text[48];
+  if (podman && geteuid() != 0) {
+    if (has_more_numbers())
+      engine_say_two(c, "--userns", "keep-id");
+    return;
+  }
+  (void)snprintf(text, sizeof text, "%u:%u", (unsigned)geteuid(), (unsigned)getegid());
+  engine_say_two(c, "--user", text);
+}
+
+static void say_limit(struct containing *c, const char *name, __rlimit_resource_t what,
+                      rlim_t most) {
+  struct rlimit now;
+  char text[80];
+  if (getrlimit(what, &now) != 0)
+    return;
+  rlim_t hard = now.rlim_max < most ? now.rlim_max : most;
+  rlim_t soft = now.rlim_cur < hard ? now.rlim_cur : hard;
+  (void)snprintf(text, sizeof text, "%s=%llu:%llu", name, (unsigned long long)soft,
+                 (unsigned long long)hard);
+  engine_say_two(c, "--ulimit", text);
+}
+
+/* The daemon of docker holds them; podman's processes are ours, and held as others are. */
+static void say_limits(struct containing *c, bool podman) {
+  const struct process_limits *limits = &c->spec->limits;
+  char text[48];
+  if (podman) {
+    say_limit(c, "nofile", RLIMIT_NOFILE, RLIM_INFINITY);
+    say_limit(c, "nproc", RLIMIT_NPROC, NPROC_MOST);
+    return;
+  }
+  if (limits->memory_bytes > 0) {
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)limits->memory_bytes);
+    engine_say_two(c, "--memory", text);
+    engine_say_two(c, "--memory-swap", text);
+  }
+  if (limits->milli_cpus > 0) {
+    (void)snprintf(text, sizeof text, "%u.%03u", limits->milli_cpus / 1000,
+                   limits->milli_cpus % 1000);
+    engine_say_two(c, "--cpus", text);
+  }
+  if (limits->pids > 0) {
+    (void)snprintf(text, sizeof text, "%u", limits->pids);
+    engine_say_two(c, "--pids-limit", text);
+  }
+}
+
+/* --- the whole line --- */
+
+static void name_container(struct containing *c) {
+  static unsigned started;
+  char name[160];
+  const char *own = c->spec->plan->own ? strrchr(c->spec->plan->own, '/') : NULL;
+  (void)snprintf(name, sizeof name, SHIM_CONTAINER "=%.100s-%ld-%u", own ? own + 1 : "segue",
+                 (long)getpid(), ++started);
+  c->envp[c->envp_count++] = arena_strdup(c->arena, name);
+  c->envp[c->envp_count] = NULL;
+  engine_say_two(c, "--name", name + sizeof SHIM_CONTAINER);
+}
+
+static void put_volumes(struct containing *c, const char *shim) {
+  const struct sandbox_plan *plan = c->spec->plan;
+  volume_put_all(c, plan->wholes, false);
+  volume_put_all(c, plan->writes, true);
+  volume_put_all(c, plan->kept, false);
+  if (plan->own != NULL)
+    volume_put(c, plan->own, true);
+  if (plan->way_out != NULL)
+    volume_put(c, shim, false);
+  say_volumes(c);
+}
+
+struct sandbox *sandbox_container_new(const struct sandbox_container *spec, struct err *err) {
+  const bool podman = strcmp(spec->engine, SANDBOX_PODMAN) == 0;
+  struct containing c = {.spec = spec};
+  char path[PATH_MAX], shim[PATH_MAX];
+  if (!sandbox_find_engine(spec->engine, path, sizeof path)) {
+    (void)err_set(err, ERR_NOT_FOUND, "%s is not installed: it was not started", spec->engine);
+    return NULL;
+  }
+  if (!process_find_shim(shim, sizeof shim, err))
+    return NULL;
+  struct sandbox *s = sandbox_of_words(SHIM_CONTAINED, &c.arena);
+  static const char *const always[] = {"run",
+                                       "--rm",
+                                       "--interactive",
+                                       "--pull",
+                                       "never",
+                                       "--init",
+                                       "--cap-drop",
+                                       "ALL",
+                                       "--security-opt",
+                                       "no-new-privileges",
+                                       "--security-opt",
+                                       "label=disable"};
+  engine_say(&c, path);
+  for (size_t i = 0; i < ARRAY_LEN(always); i++)
+    if (strcmp(always[i], "--init") != 0 || !podman) /* podman's init is a package of its own */
+      engine_say(&c, always[i]);
+  if (podman)
+    engine_say_two(&c, "--cgroups", "disabled"); /* they stay in the call's own group */
+  engine_say_two(&c, "--network", spec->plan->no_internet ? "none" : "host");
+  say_user(&c, podman);
+  say_limits(&c, podman);
+  say_variables(&c);
+  name_container(&c);
+  put_volumes(&c, shim);
+  engine_say_two(&c, "--workdir", spec->cwd);
+  engine_say_two(&c, "--entrypoint", "");
+  engine_say(&c, spec->image);
+  if (spec->plan->way_out != NULL) {
+    engine_say(&c, shim);
+    engine_say(&c, SHIM_FORWARDS);
+    engine_say_two(&c, spec->plan->way_out, spec->plan->bypass);
+  }
+  free(c.volumes);
+  if (c.odd != NULL) {
+    (void)err_set(err, ERR_INVALID,
+                  "%.300s cannot be mounted in a container: its name has a comma, a quote or a "
+                  "line's end: it was not started",
+                  c.odd);
+    sandbox_free(s);
+    return NULL;
+  }
+  sandbox_set_words(s, c.words, c.envp);
+  return s;
+}

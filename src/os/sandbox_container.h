@@ -1,0 +1,36 @@
+/* sandbox_container.h - the same plan held by a container of podman's or docker's: the system is an
+ * image's, and of this machine there is only what the plan lets it read or write.
+ *
+ *   ok = sandbox_find_engine("podman", path, sizeof path)
+ *   s = sandbox_container_new(&spec, &err)         sandbox.h: as of sandbox_new
+ *   process_start as with others; its variables are the program's with the engine's own
+ *
+ * podman's processes are children of the call's shim, in its control group: they end with it. Those
+ * of docker belong to its daemon; the shim has the container removed when it ends the call. The
+ * image must be there: nothing is downloaded. Programs of the plan's `reads` and its hides are not
+ * looked at: there is nothing of the machine's system. */
+#ifndef SEGUE_OS_SANDBOX_CONTAINER_H
+#define SEGUE_OS_SANDBOX_CONTAINER_H
+
+#include "os/process.h"
+#include "os/sandbox.h"
+
+#define SANDBOX_PODMAN "podman" /* the mechanisms' names */
+#define SANDBOX_DOCKER "docker"
+extern const char *const sandbox_engines[]; /* in the order in which they are looked for; NULL */
+
+/* In the system's own folders. Starts nothing. */
+bool sandbox_find_engine(const char *name, char *path, size_t size);
+
+struct sandbox_container {
+  const struct sandbox_plan *plan;
+  const char *engine, *image; /* a name of sandbox_engines */
+  const char *cwd;
+  const char *const *envp;      /* of the program: all but PATH, SHELL and the like go in */
+  struct process_limits limits; /* of docker: what it is to hold */
+};
+
+struct sandbox *sandbox_container_new(const struct sandbox_container *spec,
+                                      struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""sandbox: container: programs run in an image, where of the machine there is only their workspace;
+they end with their call, whoever ends it.
+
+usage: container_test.py BUILD_DIR [CASE...]
+
+The image is made of this machine's own programs. Skipped where podman is not, or cannot run one; as
+root the same is done as an ordinary user, too, where that can be."""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
+
+NOBODY = 65534
+IMAGE = f"localhost/segue-test-{os.getpid()}"
+PYTHON = "/usr/bin/python3"
+PROGRAMS = ("sh", "cat", "id", "ls", "sleep", "env", "touch", "setsid", "pwd")
+FLOW = """name: c
+movements:
+  - name: a
+    command: %s
+    sandbox: container
+    %s
+    rules: [{condition: when(exit == 3), next: COMPLETE}, {condition: when(true), next: ABORT}]
+"""
+# crun does not take control groups of both versions at once: within a view of its own there is one.
+ONE_VERSION = ["unshare", "-m", "sh", "-c",
+               "umount -R /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec \"$@\"", "sh"]
+
+
+def before(user):
+    hybrid = os.path.exists("/sys/fs/cgroup/unified") and os.geteuid() == 0
+    as_user = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+    return (ONE_VERSION if hybrid else []) + as_user
+
+
+def make_image(user, env):
+    """From nothing: a few programs and what they load."""
+    root = tempfile.mkdtemp(prefix="segue-image-")
+    try:
+        for name in ("bin", "etc", "tmp"):
+            os.mkdir(f"{root}/{name}")
+        for name in PROGRAMS:
+            path = os.path.realpath(shutil.which(name, path="/usr/bin:/bin"))
+            shutil.copy(path, f"{root}/bin/{name}")
+            for lib in re.findall(r"/\S+", subprocess.run(["ldd", path], capture_output=True, text=True).stdout.replace(path + ":", "")):
+                os.makedirs(root + os.path.dirname(lib), exist_ok=True)
+                shutil.copy(os.path.realpath(lib), root + lib)
+        tar = subprocess.run(["tar", "-C", root, "-c", "."], capture_output=True, check=True).stdout
+    finally:
+        shutil.rmtree(root)
+    return subprocess.run([*before(user), "podman", "import", "-q", "-", IMAGE], input=tar, env=env, capture_output=True)
+
+
+class Ship(Box):
+    """A box whose containers are its own, for this user."""
+
+    def __init__(self, user):
+        super().__init__()
+        self.user = user
+        self.env["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
+        self.home = self.dir + "/home"
+        self.env["XDG_RUNTIME_DIR"] = self.dir + "/run"
+        os.makedirs(self.home + "/.ssh", exist_ok=True)
+        os.makedirs(self.dir + "/run", exist_ok=True)
+        os.makedirs(self.home + "/config/segue/providers")
+        self.file("home/.ssh/id", "SECRET\n")
+        self.own()
+        self.why = self.stock()
+
+    def own(self):
+        if self.user:
+            for top, folders, files in os.walk(self.dir):
+                for name in [top, *(os.path.join(top, n) for n in folders + files)]:
+                    os.chown(name, self.user, self.user, follow_symlinks=False)
+
+    def stock(self):
+        """Why no container can run here; None: they can."""
+        if shutil.which("podman", path="/usr/bin:/bin") is None:
+            return "podman is not installed"
+        made = make_image(self.user, self.env)
+        if made.returncode != 0:
+            return made.stderr.decode()
+        limit = subprocess.run(["sh", "-c", "ulimit -Hn"], capture_output=True, text=True).stdout.strip()
+        tried = self.podman("run", "--rm", "--pull", "never", "--network", "none", "--cgroups", "disabled", "--ulimit",
+                            f"nofile={limit}:{limit}", "--ulimit", "nproc=1000:1000", IMAGE, "id")
+        return None if tried.returncode == 0 else tried.stderr.decode()
+
+    def podman(self, *words):
+        return subprocess.run([*before(self.user), "podman", *words], env=self.env, capture_output=True, timeout=60)
+
+    def run(self, command, keys=f"image: {IMAGE}", **config):
+        self.file("home/config/segue/config.yaml", json.dumps(config))
+        flow = self.file("w.yaml", FLOW % (json.dumps(command), keys))
+        self.own()
+        done = subprocess.run([*before(self.user), SEGUE, "run", flow, "--task", "t", "--logs", self.logs, "--cwd", self.cwd], cwd=self.cwd,
+                              env=self.env, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+        return done, records(self.log_paths()[-1]) if self.log_paths() else []
+
+    def left(self):
+        return self.podman("ps", "--all", "--quiet").stdout.decode().split()
+
+    def __exit__(self, *exc):
+        self.podman("system", "reset", "--force") if self.user else self.podman("rmi", "--force", IMAGE)
+        with contextlib.suppress(OSError):  # of a user's own storage: a process that holds its namespace
+            with open(self.dir + "/run/libpod/tmp/pause.pid", encoding="ascii") as f:
+                os.kill(int(f.read()), signal.SIGKILL)
+        if self.user:
+            subprocess.run(["rm", "-rf", self.home + "/.local", self.dir + "/run"], check=False)
+        super().__exit__(*exc)
+
+
+def for_users(case):
+    """The case with a box of each user for whom containers run here."""
+    for user in (0, NOBODY) if os.geteuid() == 0 else (0,):
+        with Ship(user) as box:
+            if box.why is None:
+                case(box)
+            else:
+                print(f"skipped as {'an ordinary user' if user else 'this user'}: {box.why.strip().splitlines()[-1][:200]}")
+
+
+def sees_its_workspace_and_no_more():
+    def case(box):
+        os.makedirs(box.cwd + "/.git/hooks")
+        box.file("work/.git/config", "[core]\n")
+        line = (f"cat {box.home}/.ssh/id; ls {box.home}; ls {box.logs}; echo x > made; echo x > .git/hooks/post; echo x > .git/config; echo x > $TMPDIR/t;"
+                f" echo x > {box.dir}/beside; ls /; cat /proc/self/status; [ -e /proc/{os.getpid()} ] && echo NEIGHBOUR;"
+                " [ -w /sys/kernel ] && echo SYS; exit 3")
+        _, log = box.run(["sh", "-c", line])
+        verified(box, box.log_paths()[-1])
+        end = of_type(log, "call_end")[0]
+        expect(end.get("exit") == 3, end)
+        text = end["text"]
+        for word in ("SECRET", "config", "NEIGHBOUR", "ndjson"):
+            expect(word not in text, word, text)
+        expect(re.search(r"NoNewPrivs:\s+1", text) and re.search(r"CapEff:\s+0+\n", text) and re.search(r"Seccomp:\s+2", text), text)
+        expect(os.stat(box.cwd + "/made").st_uid == (box.user or os.geteuid()), "the file is another's")
+        with open(box.cwd + "/.git/config", encoding="utf-8") as f:
+            expect(f.read() == "[core]\n", "git's settings were written")
+        expect(os.listdir(box.cwd + "/.git/hooks") == [] and not os.path.exists(box.dir + "/beside"), "it wrote out of it")
+        expect(of_type(log, "call_start")[0]["sandbox"] == {"level": "container", "mechanism": "podman", "image": IMAGE},
+               of_type(log, "call_start"))
+        expect(of_type(log, "session_start")[0]["config"]["sandbox"]["mechanisms"]["container"] == "podman", log[0])
+        expect(box.left() == [], box.left())
+    for_users(case)
+
+
+def ends_with_its_call():
+    """A grandchild that stays behind, one that ignores TERM, and a session that is killed."""
+    def case(box):
+        line = "(setsid sh -c 'trap \"\" TERM; echo x > held; exec 9>> held; while :; do sleep 1000; done' >/dev/null 2>&1 &) ; %s"
+        box.run(["sh", "-c", line % "while ! [ -e held ]; do :; done; exit 3"])
+        expect(not holders(box.cwd + "/held"), "it stayed behind")
+        os.remove(box.cwd + "/held")
+        _, log = box.run(["sh", "-c", "trap '' TERM; " + line % "while :; do sleep 1000; done"], f"image: {IMAGE}\n    timeout: 3s")
+        expect(of_type(log, "call_end")[0].get("error", {}).get("class") == "timeout", of_type(log, "call_end"))
+        expect(not holders(box.cwd + "/held"), "it outlived its time")
+        expect(box.left() == [], box.left())
+        os.remove(box.cwd + "/held")
+        flow = box.file("w.yaml", FLOW % (json.dumps(["sh", "-c", line % "while :; do sleep 1000; done"]), f"image: {IMAGE}"))
+        box.own()
+        segue = subprocess.Popen([*before(box.user), SEGUE, "run", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
+                                 env=box.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        wait_until(lambda: os.path.exists(box.cwd + "/held") and holders(box.cwd + "/held"), 30)
+        os.kill(segue.pid, signal.SIGKILL)
+        segue.wait()
+        wait_until(lambda: not holders(box.cwd + "/held"), 30)
+        wait_until(lambda: box.left() == [], 30)
+    for_users(case)
+
+
+def wait_until(true, seconds):
+    end = time.monotonic() + seconds
+    while not true():
+        expect(time.monotonic() < end, "it did not come")
+
+
+def holders(path):
+    """The processes that have this file open."""
+    found, own = [], os.stat(path)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                st = os.stat(f"/proc/{pid}/fd/{fd}")
+                if (st.st_dev, st.st_ino) == (own.st_dev, own.st_ino):
+                    found.append(int(pid))
+    return found
+
+
+def networks_are_what_they_say():
+    def case(box):
+        line = "ls /sys/class/net; echo \"proxy $HTTPS_PROXY\"; exit 3"
+        for network, wanted in (("none", "proxy \n"), ("api", "proxy http://127.0.0.1:")):
+            _, log = box.run(["sh", "-c", line], f"image: {IMAGE}\n    network: {network}")
+            end = of_type(log, "call_end")[0]
+            expect(end.get("exit") == 3 and wanted in end["text"] and end["text"].split("proxy")[0].split() == ["lo"], network, end)
+    for_users(case)
+
+
+def an_agent_keeps_its_state():
+    def case(box):
+        box.file("home/config/segue/providers/inside.yaml",
+                 "summary: inside\nprogram: inside-only\nargv: []\noutput: text\ntext: all\nstate: [~/.inside/]\n")
+        box.file("work/inside", "#!/bin/sh\necho x > ~/.inside/kept\necho '[A:1]'\n")
+        os.chmod(box.cwd + "/inside", 0o755)
+        box.file("home/config/segue/config.yaml", json.dumps(
+            {"sandbox": {"level": "container", "image": IMAGE, "least": "container"}, "providers": {"inside": {"program": box.cwd + "/inside"}}}))
+        flow = box.file("w.yaml", "name: w\nprovider: inside\nmovements:\n  - {name: a, instruction: Do it.,\n"
+                        "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
+        box.own()
+        done = subprocess.run([*before(box.user), SEGUE, "run", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd,
+                              env=box.env, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+        expect(done.returncode == 0, done.stdout, done.stderr)
+        expect(os.path.exists(box.home + "/.inside/kept"), os.listdir(box.home))
+    for_users(case)
+
+
+def what_cannot_be_is_said():
+    def case(box):
+        done, log = box.run(["sh", "-c", "exit 3"], "image: localhost/segue-no-such")
+        end = of_type(log, "call_end")[0]
+        expect(end["error"]["class"] == "not_found" and "could not start a container of localhost/segue-no-such" in end["error"]["message"],
+               done.stdout, end)
+    for_users(case)
+
+
+def words_are_checked_before():
+    with Box() as box:
+        os.makedirs(box.dir + "/home/config/segue")
+        has = any(os.path.exists(f"{at}/{name}") for at in ("/usr/bin", "/bin", "/usr/local/bin") for name in ("podman", "docker"))
+        for config, keys, says in (({}, "description: x", "sandbox: container needs an image" if has else "cannot be held here"),
+                                   ({"sandbox": {"mechanism": "docker"}}, "image: x", None if has else "is not installed")):
+            box.file("home/config/segue/config.yaml", json.dumps(config))
+            done = box.segue("run", box.file("w.yaml", FLOW % ('["true"]', keys)), "--task", "t", "--logs", box.logs)
+            expect(says is None or (says.encode() in done.stderr and not box.log_paths()), says, done.stderr)
+        for words, says in (({"image": ""}, "the name of an image"), ({"level": "containr"}, "did you mean container?"),
+                            ({"mechanism": "podmann"}, "did you mean podman?")):
+            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": words}))
+            expect(says.encode() in box.segue("doctor", "--quick").stdout, words)
+
+
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([sees_its_workspace_and_no_more, ends_with_its_call, networks_are_what_they_say, an_agent_keeps_its_state,
+                   what_cannot_be_is_said, words_are_checked_before]))
