@@ -41,7 +41,8 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
 bool sandbox_has_limits(const struct sandbox_choice *choice);
 
 /* As a call_start tells it: {"level", "mechanism"?, "image"?, "network"?, "limits"?: {"memory"?,
- * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says false. */
+ * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says
+ * false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

@@ -185,8 +185,8 @@ static bool has_more_numbers(void) {
   return found;
 }
 
-/* A file that is made in the workspace is the user's, as it is without a container: either it has its own
- * number in there, or root's in a namespace where that means the user. */
+/* A file that is made in the workspace is the user's, as it is without a container: either it has
+ * its own number in there, or root's in a namespace where that means the user. */
 static void say_user(struct containing *c, bool podman) {
   char text[48];
   if (podman && geteuid() != 0) {

@@ -350,13 +350,13 @@ static struct sandbox *confine_contain(const struct confining *c, const struct s
                                        struct err *err) {
   const json_t *words = c->spec->request->sandbox;
   const json_t *image = json_object_get(words, "image");
-  const struct sandbox_container wanted = {.plan = plan,
-                                           .engine = is_held_by(c, SANDBOX_PODMAN) ? SANDBOX_PODMAN
-                                                                                   : SANDBOX_DOCKER,
-                                           .image = json_string_value(image),
-                                           .cwd = c->spec->cwd,
-                                           .envp = c->spec->envp,
-                                           .limits = confine_limits_said(c->spec->request)};
+  const struct sandbox_container wanted = {
+      .plan = plan,
+      .engine = json_string_value(json_object_get(words, "mechanism")),
+      .image = json_string_value(image),
+      .cwd = c->spec->cwd,
+      .envp = c->spec->envp,
+      .limits = confine_limits_said(c->spec->request)};
   if (json_string_length(image) > 0)
     return sandbox_container_new(&wanted, err);
   (void)err_set(err, ERR_INVALID, "sandbox: container needs an image: it was not started");
