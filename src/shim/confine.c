@@ -61,10 +61,32 @@ static const int never[] = {
 static const int mounts[] = {SYS_mount,  SYS_umount2,    SYS_pivot_root, SYS_setns,
                              SYS_fsopen, SYS_move_mount, SYS_open_tree,  SYS_fsmount};
 
-struct filter_code {
-  struct sock_filter code[160];
-  size_t n;
+/* A call that is not simply allowed. */
+struct filter_rule {
+  int call;
+  enum { REFUSED, NOT_THERE, WITHOUT_BITS, NO_TYPING, SOME_SOCKETS } how;
+  uint32_t bits; /* of its first argument */
 };
+
+struct filter_code {
+  struct sock_filter code[200];
+  size_t n;
+  struct filter_rule rules[64];
+  size_t rule_count;
+  unsigned held;
+};
+
+/* Sorted by number: the code is a tree, as the kernel walks it for each number that there is when
+ * it takes the filter. */
+static void filter_add(struct filter_code *p, struct filter_rule rule) {
+  size_t at = p->rule_count;
+  if (at == sizeof p->rules / sizeof p->rules[0])
+    return; /* write_filter compares */
+  for (; at > 0 && p->rules[at - 1].call > rule.call; at--)
+    p->rules[at] = p->rules[at - 1];
+  p->rules[at] = rule;
+  p->rule_count++;
+}
 
 static void filter_put(struct filter_code *p, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf) {
   if (p->n < sizeof p->code / sizeof p->code[0])
@@ -80,54 +102,103 @@ static void refuse(struct filter_code *p, int number) {
   filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)number, 0, 0);
 }
 
-/* The number of the call is loaded. */
-static void refuse_call(struct filter_code *p, long call, int number) {
-  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
-  refuse(p, number);
+static void filter_allow(struct filter_code *p) {
+  filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 }
 
 static size_t argument(int i) {
   return offsetof(struct seccomp_data, args) + (size_t)i * sizeof(uint64_t); /* its low half */
 }
 
-/* Refuses a call whose first argument has one of these bits. */
-static void refuse_bits(struct filter_code *p, long call, uint32_t bits) {
-  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
-  filter_load(p, argument(0));
-  filter_put(p, BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
-  refuse(p, EPERM);
-  filter_load(p, offsetof(struct seccomp_data, nr));
-}
-
 /* Lets no socket be made of the families that reach further than they may. */
-static void filter_sockets(struct filter_code *p, unsigned held) {
-  if ((held & (SHIM_NO_INTERNET | SHIM_NO_SOCKETS)) == 0)
-    return;
-  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, held & SHIM_NO_INTERNET ? 5 : 4);
+static void filter_sockets(struct filter_code *p) {
   filter_load(p, argument(0));
-  if (held & SHIM_NO_INTERNET) {
-    bool named = (held & SHIM_NO_SOCKETS) == 0;
+  if (p->held & SHIM_NO_INTERNET) {
+    bool named = (p->held & SHIM_NO_SOCKETS) == 0;
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 2, 0); /* what interfaces there are */
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, named ? AF_UNIX : AF_NETLINK, 1, 0);
   } else {
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1);
   }
   refuse(p, EACCES);
-  filter_load(p, offsetof(struct seccomp_data, nr));
+  filter_allow(p);
 }
 
 /* Injecting keys into a terminal that is held open. */
 static void filter_terminals(struct filter_code *p) {
   enum { TIOCSTI_ = 0x5412, TIOCLINUX_ = 0x541C };
-  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 5);
   filter_load(p, argument(1));
   filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI_, 1, 0);
   filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX_, 0, 1);
   refuse(p, EPERM);
-  filter_load(p, offsetof(struct seccomp_data, nr));
+  filter_allow(p);
 }
 
-static void write_filter(struct filter_code *p, unsigned held) {
+/* Its code ends in a verdict. */
+static void filter_rule_code(struct filter_code *p, const struct filter_rule *rule) {
+  switch (rule->how) {
+  case REFUSED:
+    refuse(p, EPERM);
+    break;
+  case NOT_THERE:
+    refuse(p, ENOSYS);
+    break;
+  case WITHOUT_BITS:
+    filter_load(p, argument(0));
+    filter_put(p, BPF_JMP | BPF_JSET | BPF_K, rule->bits, 0, 1);
+    refuse(p, EPERM);
+    filter_allow(p);
+    break;
+  case NO_TYPING:
+    filter_terminals(p);
+    break;
+  case SOME_SOCKETS:
+    filter_sockets(p);
+    break;
+  }
+}
+
+/* The number of the call is loaded. Rules from..to-1; others' numbers are allowed. */
+static void filter_tree(struct filter_code *p, size_t from, size_t to) {
+  enum { IN_A_ROW = 3 };
+  size_t branch = p->n, middle = from + (to - from) / 2;
+  if (to - from > IN_A_ROW) {
+    filter_put(p, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)p->rules[middle].call, 0, 0);
+    filter_tree(p, from, middle);
+    if (branch < sizeof p->code / sizeof p->code[0])
+      p->code[branch].jt = (uint8_t)(p->n - branch - 1); /* the code has less than 256 */
+    filter_tree(p, middle, to);
+    return;
+  }
+  for (size_t i = from; i < to; i++) {
+    branch = p->n;
+    filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)p->rules[i].call, 0, 0);
+    filter_rule_code(p, &p->rules[i]);
+    if (branch < sizeof p->code / sizeof p->code[0])
+      p->code[branch].jf = (uint8_t)(p->n - branch - 1);
+  }
+  filter_allow(p);
+}
+
+static void filter_rules(struct filter_code *p) {
+  for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+    filter_add(p, (struct filter_rule){.call = never[i], .how = REFUSED});
+  /* it would make sockets behind our back */
+  filter_add(p, (struct filter_rule){.call = SYS_io_uring_setup, .how = NOT_THERE});
+  filter_add(p, (struct filter_rule){.call = SYS_ioctl, .how = NO_TYPING});
+  if (p->held & (SHIM_NO_INTERNET | SHIM_NO_SOCKETS))
+    filter_add(p, (struct filter_rule){.call = SYS_socket, .how = SOME_SOCKETS});
+  if (p->held & SHIM_NAMESPACES)
+    return;
+  for (size_t i = 0; i < sizeof mounts / sizeof mounts[0]; i++)
+    filter_add(p, (struct filter_rule){.call = mounts[i], .how = REFUSED});
+  filter_add(p, (struct filter_rule){.call = SYS_clone3, .how = NOT_THERE});
+  filter_add(p, (struct filter_rule){SYS_clone, WITHOUT_BITS, NEW_NAMESPACES});
+  filter_add(p, (struct filter_rule){SYS_unshare, WITHOUT_BITS, NEW_NAMESPACES | NEW_TIME});
+}
+
+/* False: it has no room. */
+static bool write_filter(struct filter_code *p) {
   filter_load(p, offsetof(struct seccomp_data, arch));
   filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, CONFINE_ARCH, 1, 0);
   refuse(p, ENOSYS); /* programs of another kind of machine, such as 32 bit: other numbers */
@@ -136,25 +207,15 @@ static void write_filter(struct filter_code *p, unsigned held) {
   filter_put(p, BPF_JMP | BPF_JGE | BPF_K, CONFINE_X32, 0, 1);
   refuse(p, ENOSYS);
 #endif
-  for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
-    refuse_call(p, never[i], EPERM);
-  refuse_call(p, SYS_io_uring_setup, ENOSYS); /* it would make sockets behind our back */
-  if ((held & SHIM_NAMESPACES) == 0) {
-    for (size_t i = 0; i < sizeof mounts / sizeof mounts[0]; i++)
-      refuse_call(p, mounts[i], EPERM);
-    refuse_call(p, SYS_clone3, ENOSYS);
-    refuse_bits(p, SYS_clone, NEW_NAMESPACES);
-    refuse_bits(p, SYS_unshare, NEW_NAMESPACES | NEW_TIME);
-  }
-  filter_terminals(p);
-  filter_sockets(p, held);
-  filter_put(p, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+  filter_rules(p);
+  filter_tree(p, 0, p->rule_count);
+  return p->n <= sizeof p->code / sizeof p->code[0] &&
+         p->rule_count < sizeof p->rules / sizeof p->rules[0];
 }
 
 static bool set_filter(unsigned held) {
-  struct filter_code p = {.n = 0};
-  write_filter(&p, held);
-  if (p.n > sizeof p.code / sizeof p.code[0]) {
+  struct filter_code p = {.held = held};
+  if (!write_filter(&p)) {
     errno = E2BIG;
     return false;
   }
@@ -172,23 +233,35 @@ static bool set_filter(unsigned held) { /* no table of calls for this kind of ma
 
 #endif
 
-/* Root keeps what a user has on files of all: what belongs to a machine's owner goes, with the next
- * execution. To be root in a namespace of users takes the right on files' capabilities, too. For
- * others there is nothing to drop, and no_new_privs lets them gain nothing. */
-static void drop_capabilities(bool namespaces) {
-  static const bool kept[] = {[CAP_CHOWN] = true,  [CAP_DAC_OVERRIDE] = true,
-                              [CAP_FOWNER] = true, [CAP_FSETID] = true,
-                              [CAP_KILL] = true,   [CAP_SETGID] = true,
-                              [CAP_SETUID] = true, [CAP_NET_BIND_SERVICE] = true};
-  for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
-    if ((i >= sizeof kept / sizeof kept[0] || !kept[i]) && !(namespaces && i == CAP_SETFCAP))
-      (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
-  (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+/* Root keeps what a user has on files of all: what belongs to a machine's owner goes. With
+ * no_new_privs an execution gives nobody more than that, whatever may still be had in general: so
+ * one call does what dropping each from the bounding set would. To be root in a namespace of users
+ * takes the right on files' capabilities, too. Others have nothing to drop. */
+static bool drop_capabilities(bool namespaces) {
+  static const unsigned kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
+                                  CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE};
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct has[2] = {{0}};
+  uint32_t mask = 0; /* all of them are below 32 */
+  for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+    mask |= 1u << kept[i];
+  if (namespaces)
+    mask |= 1u << CAP_SETFCAP;
+  if (syscall(SYS_capget, &header, has) != 0)
+    return false;
+  if (((has[0].permitted | has[0].inheritable) & ~mask) == 0 && has[1].permitted == 0 &&
+      has[1].inheritable == 0)
+    return true;
+  has[0].permitted &= mask;
+  has[0].effective &= mask;
+  has[0].inheritable &= mask;
+  has[1] = (struct __user_cap_data_struct){0};
+  return syscall(SYS_capset, &header, has) == 0;
 }
 
 bool confine(unsigned held) {
-  if (held & SHIM_FILTER)
-    drop_capabilities((held & SHIM_NAMESPACES) != 0);
+  if ((held & SHIM_FILTER) != 0 && !drop_capabilities((held & SHIM_NAMESPACES) != 0))
+    return false;
   /* The few first: the second copies what the first left. */
   if ((held & SHIM_RULES) != 0 && (syscall(SYS_landlock_restrict_self, SHIM_FD_WRITES, 0) != 0 ||
                                    syscall(SYS_landlock_restrict_self, SHIM_FD_READS, 0) != 0))
