@@ -125,13 +125,15 @@ static struct kept_rules *kept_place(struct sandbox_kept *k) {
   return best;
 }
 
-static char **kept_copy(const char *const *paths) {
-  size_t n = 0;
+/* Those that were there: where another comes, the stamps do not hold. */
+static char **kept_copy(const char *const *paths, const struct sandbox_stamps *stamps) {
+  size_t n = 0, there = 0;
   while (paths != NULL && paths[n] != NULL)
     n++;
   char **copy = xcalloc(n + 1, sizeof *copy);
   for (size_t i = 0; i < n; i++)
-    copy[i] = xstrdup(paths[i]);
+    if (!sandbox_stamps_missed(stamps, paths[i]))
+      copy[there++] = xstrdup(paths[i]);
   return copy;
 }
 
@@ -144,10 +146,11 @@ void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandb
   kept_drop(r);
   *r = (struct kept_rules){.reads = fd,
                            .plan = *plan,
-                           .writes = kept_copy(plan->writes),
-                           .caches = kept_copy(plan->caches),
-                           .stamps = *taken,
+                           .writes = kept_copy(plan->writes, taken),
+                           .caches = kept_copy(plan->caches, taken),
                            .used_ms = uv_now(k->loop)};
+  sandbox_stamps_settle(taken);
+  r->stamps = *taken;
   buf_append(&r->key, key.p, key.n);
   r->plan.reads = r->plan.hides = r->plan.wholes = r->plan.kept = NULL;
   r->plan.caches = (const char *const *)r->caches;

@@ -87,6 +87,34 @@ bool sandbox_stamps_hold(const struct sandbox_stamps *stamps) {
   return true;
 }
 
+bool sandbox_stamps_missed(const struct sandbox_stamps *stamps, const char *path) {
+  for (size_t i = 0; i < stamps->n; i++)
+    if (stamps->items[i].missing && strcmp(stamps->items[i].path, path) == 0)
+      return true;
+  return false;
+}
+
+static bool stamps_list(const struct sandbox_stamps *stamps, const char *path, size_t n) {
+  for (size_t i = 0; i < stamps->n; i++)
+    if (stamps->items[i].listed && !stamps->items[i].missing &&
+        strlen(stamps->items[i].path) == n && memcmp(stamps->items[i].path, path, n) == 0)
+      return true;
+  return false;
+}
+
+void sandbox_stamps_settle(struct sandbox_stamps *stamps) {
+  size_t kept = 0;
+  for (size_t i = 0; i < stamps->n; i++) {
+    struct sandbox_stamp *stamp = &stamps->items[i];
+    const char *slash = stamp->missing && !stamp->listed ? strrchr(stamp->path, '/') : NULL;
+    if (slash != NULL && stamps_list(stamps, stamp->path, (size_t)(slash - stamp->path)))
+      free(stamp->path);
+    else
+      stamps->items[kept++] = *stamp;
+  }
+  stamps->n = kept;
+}
+
 void sandbox_stamps_deinit(struct sandbox_stamps *stamps) {
   for (size_t i = 0; i < stamps->n; i++)
     free(stamps->items[i].path);

@@ -29,6 +29,10 @@ struct sandbox_stamps {
 int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps);
 int sandbox_rules_writes(const struct sandbox_plan *plan, int abi);
 
+/* Takes out what follows from others: a path that was missing in a folder that was listed cannot
+ * come without a change of that folder's times. */
+void sandbox_stamps_settle(struct sandbox_stamps *stamps);
+bool sandbox_stamps_missed(const struct sandbox_stamps *stamps, const char *path);
 bool sandbox_stamps_hold(const struct sandbox_stamps *stamps); /* all is as it was */
 void sandbox_stamps_deinit(struct sandbox_stamps *stamps);
 
