@@ -18,6 +18,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from sandbox_test import run_deeds  # noqa: E402
 from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
 
 NOBODY = 65534
@@ -55,7 +56,7 @@ def make_image(user, env):
             for lib in re.findall(r"/\S+", subprocess.run(["ldd", path], capture_output=True, text=True).stdout.replace(path + ":", "")):
                 os.makedirs(root + os.path.dirname(lib), exist_ok=True)
                 shutil.copy(os.path.realpath(lib), root + lib)
-        tar = subprocess.run(["tar", "-C", root, "-c", "."], capture_output=True, check=True).stdout
+        tar = subprocess.run(["tar", "-C", root, "--owner=0", "--group=0", "-c", "."], capture_output=True, check=True).stdout
     finally:
         shutil.rmtree(root)
     return subprocess.run([*before(user), "podman", "import", "-q", "-", IMAGE], input=tar, env=env, capture_output=True)
@@ -155,6 +156,31 @@ def sees_its_workspace_and_no_more():
     for_users(case)
 
 
+# In a container these can be done, and nothing else that sandbox_deeds.py tries.
+CAN = {"write in the workspace", "write to its own folder", "keep its own state", "read the system", "run a program", "trace its own child",
+       "stay behind", "list the home folder"}
+GOES_NOWHERE = {"write in the home folder", "write over a program"}  # in the container's own layer
+NETWORK = {"open IPv4", "open IPv6", "send UDP", "send UDP by IPv6", "ask DNS", "listen", "call an abstract socket"}
+WITHIN = {"send UDP", "send UDP by IPv6", "listen"}  # a network of its own has its own loopback
+
+
+def a_hostile_program_is_held():
+    if os.geteuid() != 0:
+        print("skipped: the neighbours are for root to make")
+        return
+    with Ship(0) as ship:
+        if ship.why is not None:
+            print("skipped:", ship.why.strip().splitlines()[-1][:200])
+            return
+        for network in ("open", "none"):
+            # python is the machine's: what `read` names is there, too
+            deeds, _ = run_deeds(0, f"sandbox: container\n    image: {IMAGE}\n    network: {network}", before=before(0),
+                                 read=["/usr", "/etc/alternatives", "~/bin"])
+            can = CAN | GOES_NOWHERE | (NETWORK if network == "open" else WITHIN)
+            wrong = {deed: d for deed, d in deeds.items() if d["done"] != (deed in can) and deed not in GOES_NOWHERE}
+            expect(not wrong, network, json.dumps(wrong, indent=1))
+
+
 def ends_with_its_call():
     """A grandchild that stays behind, one that ignores TERM, and a session that is killed."""
     def case(box):
@@ -251,5 +277,5 @@ def words_are_checked_before():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([sees_its_workspace_and_no_more, ends_with_its_call, networks_are_what_they_say, an_agent_keeps_its_state,
+    sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, an_agent_keeps_its_state,
                    what_cannot_be_is_said, words_are_checked_before]))

@@ -104,6 +104,22 @@ def reach(family, where, kind=socket.SOCK_STREAM):
     return True
 
 
+def ask_dns():
+    """A question to a resolver, and its answer."""
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(1)
+    s.sendto(b"\x12\x34\x01\x00\x00\x01" + bytes(6) + b"\x07example\x03com\x00\x00\x01\x00\x01", ("127.0.0.1", AT["udp"]))
+    return len(s.recv(512)) > 0
+
+
+def memory(pid):
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
+        at = int(maps.readline().split("-")[0], 16)
+    with open(f"/proc/{pid}/mem", "rb") as mem:
+        mem.seek(at)
+        return len(mem.read(16)) > 0
+
+
 def raw():
     return socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) is not None
 
@@ -208,9 +224,13 @@ DEEDS = {
     "signal a neighbour": lambda: os.kill(AT["neighbour"], 0) is None,
     "signal segue": lambda: os.kill(AT["segue"], 0) is None,
     "trace a neighbour": lambda: ptrace(AT["neighbour"]),
+    "trace segue": lambda: ptrace(AT["segue"]),
+    "read segue's memory": lambda: memory(AT["segue"]),
     "open IPv4": lambda: reach(socket.AF_INET, ("127.0.0.1", AT["port"])),
     "open IPv6": lambda: reach(socket.AF_INET6, ("::1", AT["port6"])),
     "send UDP": lambda: reach(socket.AF_INET, ("127.0.0.1", AT["udp"]), socket.SOCK_DGRAM),
+    "send UDP by IPv6": lambda: reach(socket.AF_INET6, ("::1", AT["udp6"]), socket.SOCK_DGRAM),
+    "ask DNS": ask_dns,
     "listen": listening,
     "open a raw socket": raw,
     "open a packet socket": packets,

@@ -35,17 +35,19 @@ DONE = {
     "plant a hook": "off guard strict",
     "change git's settings": "off guard strict",
     "write to a cache": "off guard",
-    "open IPv4": "network", "open IPv6": "network", "send UDP": "network", "listen": "network",
+    "open IPv4": "network", "open IPv6": "network", "send UDP": "network", "send UDP by IPv6": "network",
+    "ask DNS": "network", "listen": "network",
     "write in the workspace": "all", "write to its own folder": "all", "keep its own state": "all",
     "read the system": "all", "run a program": "all", "trace its own child": "all",
     "stay behind": "all",  # and is ended: see below
     "read an inherited descriptor": "never", "type into the terminal": "never",
 }
 # Where bubblewrap holds it: a network of its own is empty, what is written in a home that is not
-# there goes nowhere, and abstract sockets belong to the network.
+# there goes nowhere (with UDP what is sent, too), and abstract sockets belong to the network.
 BWRAP = {
     "plant a hook": "off", "change git's settings": "off",
-    "call an abstract socket": "network", "send UDP": "all", "listen": "all",
+    "call an abstract socket": "network", "send UDP": "all", "send UDP by IPv6": "all",
+    "listen": "all",
     "list the home folder": "off guard strict", "write in the home folder": "off strict",
 }
 WORKFLOW = """name: deeds
@@ -72,6 +74,15 @@ def serve_socket(s):
     threading.Thread(target=answer, daemon=True).start()
 
 
+def answer_each(udp):
+    def answer():
+        with contextlib.suppress(OSError):
+            while True:
+                said, who = udp.recvfrom(600)
+                udp.sendto(said, who)
+    threading.Thread(target=answer, daemon=True).start()
+
+
 class Stage(DaemonBox):
     """A box with everything in it that a hostile program would like."""
 
@@ -95,10 +106,12 @@ class Stage(DaemonBox):
             serve_socket(s)
             setattr(self, name, s.getsockname()[1])
             self.sockets.append(s)
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        udp.bind(("127.0.0.1", 0))
-        self.udp = udp.getsockname()[1]
-        self.sockets.append(udp)
+        for name, family in (("udp", socket.AF_INET), ("udp6", socket.AF_INET6)):
+            udp = socket.socket(family, socket.SOCK_DGRAM)
+            udp.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
+            answer_each(udp)
+            setattr(self, name, udp.getsockname()[1])
+            self.sockets.append(udp)
         self.abstract = "segue-test-" + os.path.basename(self.dir)
         for address in (self.dir + "/bus", "\0" + self.abstract):
             s = socket.socket(socket.AF_UNIX)
@@ -136,8 +149,8 @@ class Stage(DaemonBox):
         super().__exit__(*exc)
 
 
-def run_deeds(user, keys="", permission="edit", **sandbox):
-    """What the hostile program could do, by name, and its log."""
+def run_deeds(user, keys="", permission="edit", before=(), **sandbox):
+    """What the hostile program could do, by name, and its log. `before`: words before segue's."""
     with Stage(user) as box:
         box.configure(**sandbox)
         other = "/root/segue-test-other" if os.geteuid() == 0 and user == 0 else box.dir + "/nothing"
@@ -145,20 +158,22 @@ def run_deeds(user, keys="", permission="edit", **sandbox):
         box.started.append(neighbour)
         at = {"home": box.home, "out": box.dir + "/out", "logs": box.logs, "other": other,
               "bound": box.dir + "/bound", "neighbour": neighbour.pid, "daemon": box.socket,
-              "bus": box.dir + "/bus", "abstract": box.abstract, "segue": os.getpid() if user == 0 else neighbour.pid,
-              "port": box.port, "port6": box.port6, "udp": box.udp}
-        box.file("work/orders.json", json.dumps(at))
+              "bus": box.dir + "/bus", "abstract": box.abstract, "port": box.port, "port6": box.port6,
+              "udp": box.udp, "udp6": box.udp6}
         os.mkdir(box.dir + "/bound")
         box.own()
         box.serve(prefix=box.as_user())
+        at["segue"] = box.process.pid
+        box.file("work/orders.json", json.dumps(at))
         secret = os.open(box.home + "/notes", os.O_RDONLY)
         mount = []
         if os.geteuid() == 0:  # a folder that is to be seen at another place, too, for this one run
             mount = ["unshare", "-m", "sh", "-c", f"mount --bind {box.home} {box.dir}/bound && exec \"$@\"", "sh"]
-        done = subprocess.run([*mount, *box.as_user(), SEGUE, "run", box.file("w.yaml", WORKFLOW % (permission, keys)),
+        done = subprocess.run([*before, *mount, *box.as_user(), SEGUE, "run", box.file("w.yaml", WORKFLOW % (permission, keys)),
                                "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd, env=box.env,
                               capture_output=True, timeout=120, stdin=subprocess.DEVNULL, pass_fds=[secret])
         os.close(secret)
+        box.process.send_signal(signal.SIGCONT)  # one that was traced stands still
         expect(done.returncode == 0, done.stdout, done.stderr)
         log = records(box.log_paths()[-1])
         verified(box, box.log_paths()[-1])
@@ -201,7 +216,7 @@ def check_level(level, network, user, mechanism="landlock"):
 CONTROLS = {"read a key", "read a listed secret", "write beside the workspace", "read through a link", "write through a link",
             "write in the home folder", "write over a program", "read through a hard link", "link out",
             "empty a file", "read by its own descriptors", "call a named socket", "call an abstract socket",
-            "plant a hook", "signal a neighbour", "open IPv4", "open IPv6", "send UDP",
+            "plant a hook", "signal a neighbour", "signal segue", "ask DNS", "send UDP by IPv6", "open IPv4", "open IPv6", "send UDP",
             "read another's environment", "read by another's root", "read a log", "call segue's daemon",
             "write in the workspace", "keep its own state"}
 
