@@ -27,6 +27,13 @@ static const char *const writes[] = {"touch",
                                      "truncat",
                                      "copyfile",
                                      "Directory nonexistent"};
+static const char *const unreached[] = {"Network is unreachable",
+                                        "ENETUNREACH",
+                                        "emporary failure in name resolution",
+                                        "EAI_AGAIN",
+                                        "Could not resolve host",
+                                        "Could not resolve proxy"};
+static const char *const gone[] = {"No such file or directory", "ENOENT"};
 static const char *const nets[] = {"connect", "socket", "bind", "listen", "sendto", "getaddrinfo"};
 
 static bool denied_has_any(struct str line, const char *const *words, size_t n) {
@@ -80,13 +87,28 @@ static bool bare_path(struct str line, struct str *path) {
   return found;
 }
 
+/* A sandbox hides what is somebody's own; elsewhere many a file is looked for in vain. */
+static bool is_of_a_home(struct str path) {
+  return str_starts(path, "~/") || str_starts(path, "/home/") || str_starts(path, "/root/") ||
+         str_has(path, "/.");
+}
+
 bool denied_next(struct str *rest, struct str *path, enum denied_kind *kind) {
   while (rest->n > 0) {
     struct str line = str_next_line(rest);
-    if (line.n > 4096 || memchr(line.p, '\0', line.n) != NULL ||
-        !denied_has_any(line, refusals, ARRAY_LEN(refusals)))
+    if (line.n > 4096 || memchr(line.p, '\0', line.n) != NULL)
       continue;
     *path = STR("");
+    *kind = DENIED_NETWORK;
+    if (denied_has_any(line, unreached, ARRAY_LEN(unreached)))
+      return true;
+    *kind = DENIED_HIDDEN;
+    if (denied_has_any(line, gone, ARRAY_LEN(gone)) &&
+        (quoted_path(line, path) || bare_path(line, path)) && is_of_a_home(*path))
+      return true;
+    *path = STR("");
+    if (!denied_has_any(line, refusals, ARRAY_LEN(refusals)))
+      continue;
     if (quoted_path(line, path) || bare_path(line, path)) {
       *kind = denied_has_any(line, writes, ARRAY_LEN(writes)) ? DENIED_WRITE : DENIED_ACCESS;
       return true;

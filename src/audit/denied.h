@@ -14,6 +14,7 @@ enum denied_kind {
   DENIED_ACCESS, /* read or written: the words do not say */
   DENIED_WRITE,
   DENIED_NETWORK, /* a socket, or what it was to reach; has no path */
+  DENIED_HIDDEN,  /* not there, and of a home folder: some sandboxes hide that */
 };
 
 /* Looks for the next refusal in `rest` and takes what it looked at off. False: there is none.

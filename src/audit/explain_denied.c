@@ -44,6 +44,9 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   struct buf line = {0};
   if (kind == DENIED_NETWORK && explain_word(t->sandbox, "network")[0] == '\0')
     return; /* its sandbox lets it */
+  if (kind == DENIED_HIDDEN &&
+      (strcmp(explain_word(t->sandbox, "mechanism"), "landlock") == 0 || is_below(path, t->cwd)))
+    return; /* it hides nothing; nor does any there */
   if (kind == DENIED_NETWORK)
     buf_puts(&line, "the network");
   else
@@ -51,7 +54,7 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   bool seen = json_object_get(t->seen, buf_c(&line)) != NULL;
   if (!seen && json_object_size(t->seen) < DENIED_SHOWN) {
     json_object_set_new(t->seen, buf_c(&line), json_true());
-    buf_puts(&line, ": ");
+    buf_puts(&line, kind == DENIED_HIDDEN ? ": hidden, or not there: " : ": ");
     put_remedy(t, path, kind, &line);
     if (json_object_size(t->seen) == 1)
       pen_line(&t->s->pen, 2, "denied, as it says, perhaps by its sandbox (%s by %s):",

@@ -108,7 +108,7 @@ class Ship(Box):
         return done, records(self.log_paths()[-1]) if self.log_paths() else []
 
     def left(self):
-        return self.podman("ps", "--all", "--quiet").stdout.decode().split()
+        return self.podman("ps", "--all", "--quiet", "--filter", "ancestor=" + IMAGE).stdout.decode().split()
 
     def __exit__(self, *exc):
         self.podman("system", "reset", "--force") if self.user else self.podman("rmi", "--force", IMAGE)

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -359,6 +360,11 @@ def what_was_denied_is_shown():
         expect(f"{key}: sandbox: {{read: [{key}]}} in config.yaml allows it" in told or
                f"{box.dir}/home/.ssh/id: sandbox: {{read: [" in told, told)
         expect("/usr/planted: sandbox: {write: [/usr/planted]} in config.yaml allows it" in told, told)
+        if bwrap_works():  # what is hidden is not there
+            box.segue("run", box.file("w.yaml", flow % "sandbox: guard\n    network: api"), "--task", "t", "--logs", box.logs)
+            told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
+            expect(re.search(r"/.ssh/id: hidden, or not there: sandbox: \{read: \[\S+/.ssh/id\]\} in config.yaml allows it", told), told)
+            expect("/usr/planted: sandbox: {write:" in told, told)
         box.segue("run", box.file("w.yaml", flow % "sandbox: off"), "--task", "t", "--logs", box.logs)
         told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
         expect("perhaps by its sandbox" not in told, told)
