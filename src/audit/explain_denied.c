@@ -40,6 +40,15 @@ static void put_remedy(const struct denial_story *t, struct str path, enum denie
                kind == DENIED_ACCESS ? "; write: to write it" : "");
 }
 
+/* Others deny, and what they deny is there. */
+static bool hides(const json_t *sandbox) {
+  static const char *const mechanisms[] = {"bwrap", "podman", "docker"};
+  for (size_t i = 0; i < ARRAY_LEN(mechanisms); i++)
+    if (strcmp(explain_word(sandbox, "mechanism"), mechanisms[i]) == 0)
+      return true;
+  return false;
+}
+
 static void tell_one(struct denial_story *t, struct str path, enum denied_kind kind) {
   struct buf line = {0};
   if (kind == DENIED_NETWORK && explain_word(t->sandbox, "network")[0] == '\0')
