@@ -53,9 +53,8 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   struct buf line = {0};
   if (kind == DENIED_NETWORK && explain_word(t->sandbox, "network")[0] == '\0')
     return; /* its sandbox lets it */
-  if (kind == DENIED_HIDDEN &&
-      (strcmp(explain_word(t->sandbox, "mechanism"), "landlock") == 0 || is_below(path, t->cwd)))
-    return; /* it hides nothing; nor does any there */
+  if (kind == DENIED_HIDDEN && (!hides(t->sandbox) || is_below(path, t->cwd)))
+    return;
   if (kind == DENIED_NETWORK)
     buf_puts(&line, "the network");
   else
