@@ -233,6 +233,11 @@ static bool says_zero(const char *path) {
   return zero;
 }
 
+bool sandbox_bwrap_alone(void) {
+  static const char switched[] = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+  return access(switched, R_OK) == 0 && !says_zero(switched);
+}
+
 const char *sandbox_bwrap_why_not(char *path, size_t size) {
   static const char *const places[] = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
   size_t i = 0;
@@ -245,8 +250,7 @@ const char *sandbox_bwrap_why_not(char *path, size_t size) {
       says_zero("/proc/sys/kernel/unprivileged_userns_clone"))
     return "this kernel lets nobody make namespaces of users (sysctl user.max_user_namespaces, "
            "kernel.unprivileged_userns_clone)";
-  if (i > 0 && access("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", R_OK) == 0 &&
-      !says_zero("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"))
+  if (i > 0 && sandbox_bwrap_alone())
     return "AppArmor lets /usr/bin/bwrap alone make namespaces of users, and bubblewrap is "
            "elsewhere: install the system's package bubblewrap";
   return NULL;

@@ -18,6 +18,9 @@
 /* Why it cannot hold anything here: a static text. Starts nothing. */
 const char *sandbox_bwrap_why_not(char *path, size_t size);
 
+/* True where AppArmor gives namespaces of users to programs that it knows alone (Ubuntu 24.04). */
+bool sandbox_bwrap_alone(void);
+
 struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
                                   const char *cwd, struct err *err) MUST_CHECK;
 

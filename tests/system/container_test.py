@@ -233,6 +233,14 @@ def networks_are_what_they_say():
     for_users(case)
 
 
+def limits_hold_it():
+    def case(box):
+        _, log = box.run(["sh", "-c", "ulimit -d; exit 3"], f"image: {IMAGE}\n    limits: {{memory: 200M}}")
+        end, by = of_type(log, "call_end")[0], of_type(log, "call_start")[0]["sandbox"]["limits"]["by"]
+        expect(end.get("exit") == 3 and (by == "cgroup" or end["text"].strip() == str(200 << 10)), by, end)
+    for_users(case)
+
+
 def an_agent_keeps_its_state():
     def case(box):
         box.file("home/config/segue/providers/inside.yaml",
@@ -277,5 +285,5 @@ def words_are_checked_before():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, an_agent_keeps_its_state,
+    sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, limits_hold_it, an_agent_keeps_its_state,
                    what_cannot_be_is_said, words_are_checked_before]))

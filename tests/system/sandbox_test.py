@@ -294,6 +294,10 @@ def guard_is_the_default():
         doctor = box.segue("doctor", "--quick", "--json").stdout.decode()
         found = [f for f in json.loads(doctor)["findings"] if f["what"] == "sandbox"]
         expect(len(found) == 1 and "guard by landlock" in found[0]["text"], found)
+        told = {f["what"]: f for f in json.loads(doctor)["findings"]}
+        engine = any(os.path.exists(f"{at}/{name}") for at in ("/usr/bin", "/bin", "/usr/local/bin") for name in ("podman", "docker"))
+        expect(told["containers"]["text"] in ("podman", "docker") if engine else "neither podman" in told["containers"]["text"], told)
+        expect("bubblewrap" in told, told)
 
 
 def the_user_may_forbid_less():

@@ -109,7 +109,18 @@ static void look_at_sandbox(struct report *r, const struct config *user) {
   if (no == NULL)
     doctor_find(r, FINDING_OK, "bubblewrap", place, NULL);
   else
-    doctor_find(r, FINDING_NOTE, "bubblewrap", no, "without it there is no mechanism: bwrap");
+    doctor_find(r, FINDING_NOTE, "bubblewrap", no,
+                "without it there is no mechanism: bwrap, and no network: api but in containers");
+  if (sandbox_bwrap_alone())
+    doctor_find(r, FINDING_NOTE, "AppArmor",
+                "it gives namespaces of users to /usr/bin/bwrap and few others: sandboxes that "
+                "clients bring themselves (codex, browsers) fail here, podman needs its package",
+                "let segue hold them, which needs none: sandbox: guard");
+  const char *none, *engine = sandbox_engine(user->sandbox, &none);
+  if (engine != NULL)
+    doctor_find(r, FINDING_OK, "containers", engine, NULL);
+  else
+    doctor_find(r, FINDING_NOTE, "containers", none, "without it there is no sandbox: container");
   if (why == NULL)
     doctor_find(r, off ? FINDING_NOTE : FINDING_OK, "sandbox", text, NULL);
   else if (off)
