@@ -431,7 +431,8 @@ static bool read_request(struct tunnel *t, size_t head_bytes, unsigned *port) {
     buf_putc(&sent, ' ');
     buf_str(&sent, path);
     buf_puts(&sent, " HTTP/1.1\r\nConnection: close\r\n");
-    for (struct str field = str_next_line(&rest); field.p != NULL; field = str_next_line(&rest)) {
+    while (rest.n > 0) {
+      struct str field = str_next_line(&rest);
       if (str_starts_fold(field, "proxy-") || str_starts_fold(field, "connection:"))
         continue;
       buf_str(&sent, field);

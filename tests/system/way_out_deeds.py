@@ -54,7 +54,7 @@ def many():
 
 def plain(host):
     c = http.client.HTTPConnection(*PROXY, timeout=20)
-    c.request("GET", f"http://{host}/x?y")
+    c.request("POST", f"http://{host}/x?y", b"the body")
     r = c.getresponse()
     return [r.status, r.read().decode()]
 

@@ -40,7 +40,10 @@ def answer(c, how):
                 head = b""
                 while b"\r\n\r\n" not in head:
                     head += c.recv(4096)
-                line = head.split(b"\r\n")[0]
+                head, _, body = head.partition(b"\r\n\r\n")
+                while len(body) < 8:
+                    body += c.recv(4096)
+                line = head.split(b"\r\n")[0] + b" " + body
                 c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(line), line))
             while how == "echo" and (more := c.recv(65536)):
                 c.sendall(more)
@@ -90,7 +93,7 @@ def reaches_its_hosts_and_no_others():
             end = of_type(log, "call_end")[0]
             expect(end["exit"] == 0, end)
             did = {d["deed"]: d["result"] for d in map(json.loads, end["text"].splitlines())}
-            for deed, wanted in (("allowed", 5), ("much", True), ("many", True), ("plain", [200, "GET /x?y HTTP/1.1"]), ("plain refused", 403),
+            for deed, wanted in (("allowed", 5), ("much", True), ("many", True), ("plain", [200, "POST /x?y HTTP/1.1 the body"]), ("plain refused", 403),
                                  ("other port", 403), ("other host", 403), ("same host twice", 403), ("by address", 403),
                                  ("metadata", 403), ("no name", 502), ("nonsense", 400), ("too long", 431), ("own server", "reached")):
                 expect(did[deed] == wanted, level, deed, did[deed])
