@@ -130,6 +130,186 @@ def json_tools():
         return f"{count} commands"
 
 
+def documents():
+    found = [f"{ROOT}/README.md", f"{ROOT}/README.ja.md"]
+    for folder in ("docs", "docs/backends"):
+        found += sorted(f"{ROOT}/{folder}/{name}" for name in os.listdir(f"{ROOT}/{folder}") if name.endswith(".md"))
+    return found
+
+
+def every_option_that_a_page_names_is_there():
+    """Each `segue COMMAND --option` of every page stands in that command's help."""
+    helps, count = {}, 0
+
+    def told(words):
+        if words not in helps:
+            with Box() as box:
+                done = box.segue("help", *words.split())
+            helps[words] = done.stdout.decode() if done.returncode == 0 else ""
+        return helps[words]
+
+    for path in documents():
+        with open(path, encoding="utf-8") as f:
+            text = f.read().replace("\\\n", " ")
+        for command, below, rest in re.findall(r"(?:`|^    (?:\$ )?)segue ([a-z]+)( [a-z]+)?([^`\n]*)", text, re.M):
+            known = told(command)
+            expect(known, path, "names a command that is not there:", command)
+            known += told(command + below) if below else ""
+            for option in re.findall(r"(?<![\w-])(?:--[a-z][a-z-]+|-[A-Za-z])\b", below + re.split(r" [|>&#]| && ", rest)[0]):
+                expect(re.search(r"(?<![\w-])" + option + r"\b", known), path, "names", option, "of segue", command)
+                count += 1
+    expect(count > 100, "few options were found:", count)
+    return f"{count} options"
+
+
+PROFILE = """summary: a judge that says the first rule, or the second where tests fail
+program: {program}
+argv: []
+output: text
+"""
+JUDGE = """#!/bin/sh
+prompt=$(cat)
+case $prompt in *matched_index*) key=matched_index ;; *) key=step ;; esac
+case $prompt in *'tests fail'*) rule=2 ;; *) rule=1 ;; esac
+printf '{"reason": "It says so.", "%s": %s}' "$key" "$rule"
+"""
+RELEASE = """name: release
+provider: script
+judge: {stages: [structured_output, ai_judge]}
+movements:
+  - name: implement
+    instruction: Implement it.
+    rules: [{condition: it is done, next: review}, {condition: work is left, next: implement}]
+  - name: review
+    instruction: Review it.
+    rules: [{condition: approved, next: COMPLETE}, {condition: needs fix, next: ABORT}]
+"""
+REPLIES = """replies:
+  - {purpose: execute, text: It is built.}
+  - {purpose: judge, text: Sure! It is done}
+  - {purpose: judge, text: '{"reason": "r", "matched_index": 1}'}
+  - {purpose: execute, text: I looked at all of it.}
+  - {purpose: judge, text: '{"reason": "r", "step": RULE}'}
+"""
+
+
+def on_the_path(box, **programs):
+    os.makedirs(box.dir + "/bin", exist_ok=True)
+    os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
+    for name, text in programs.items():
+        with open(f"{box.dir}/bin/{name}", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.chmod(f"{box.dir}/bin/{name}", 0o755)
+    box.env["PATH"] = f"{box.dir}/bin:{box.env['PATH']}"
+
+
+def audit():
+    """Each command of the page, over sessions of a workflow named release; judges are a program."""
+    with Box() as box:
+        on_the_path(box, scout=JUDGE)
+        for name in ("ollama", "claude", "codex", "gemini"):
+            folder = box.dir + "/home/config/segue/providers"
+            os.makedirs(folder, exist_ok=True)
+            with open(f"{folder}/{name}.yaml", "w", encoding="utf-8") as f:
+                f.write(PROFILE.format(program="scout"))
+        flow = box.file("release.yaml", RELEASE)
+        for rule in "112":
+            done = box.segue("run", flow, "--scenario", box.file("r.yaml", REPLIES.replace("RULE", rule)), "--cwd", box.cwd)
+            expect(done.returncode in (0, 3), done.stdout.decode(), done.stderr.decode())
+        shutil.copytree(f"{ROOT}/src/prompts", box.cwd + "/tried")
+        listed = subprocess.run(["segue", "ls", "--json"], env=box.env, cwd=box.cwd, capture_output=True, check=True)
+        ids = re.findall(r'"id": ?"([0-9a-f-]+)"', listed.stdout.decode())
+        os.symlink(box.dir + "/home/state/segue/logs", box.cwd + "/logs")
+        again = box.file("again.yaml", "replies:\n" + "".join("  - {purpose: judge, text: '{\"matched_index\": 1, \"reason\": \"r\"}'}\n" * 8))
+        shell, count = Shell(box), 0
+        for block in blocks(ROOT + "/docs/audit.md"):
+            for command, shown in commands_of(block):
+                if command.startswith("cat "):
+                    with open(f"{box.cwd}/{command[4:]}", "w", encoding="utf-8") as f:
+                        f.write("\n".join(shown) + "\n")
+                if "rejudge last" in command:
+                    command += " --scenario " + again  # the judge of these sessions is the script
+                for printed, real in zip(re.findall(r"\b01a[0-9a-f]{5}\b", command), ids):
+                    command = command.replace(printed, real)
+                said = shell.run(f"set -e\n{command}\necho done").splitlines()
+                expect(said and said[-1] == "done", command, said)
+                holds(command, shown, "\n".join(said))
+                count += 1
+        expect(count >= 18, "the page has", count, "commands")
+        for name in ("days.csv", "run.html", "morning.html", "out.xml"):
+            expect(os.path.getsize(f"{box.cwd}/{name}") > 100, name)
+        return f"{count} commands"
+
+
+def the_japanese_tour():
+    """Its commands, after the demo, in its order; what goes on with a session of an agent is left out."""
+    with Box() as box:
+        on_the_path(box)
+        shutil.copytree(ROOT + "/workflows", box.cwd + "/workflows")
+        shell, count = Shell(box), 0
+        shell.run("cp -R workflows/demo/project project\nsegue run workflows/demo.yaml "
+                  "--scenario workflows/demo/scenario.yaml --cwd project --task 'The queue loses items.'")
+        for block in blocks(ROOT + "/docs/tour.ja.md"):
+            if block.startswith("name:"):
+                block, _, rest = block.partition("\n\n")
+                with open(box.cwd + "/limerick.yaml", "w", encoding="utf-8") as f:
+                    f.write(block + "\n")
+                block = rest
+            for line in block.splitlines():
+                if not line.startswith("segue") or re.search("--provider| (resume|fork) ", line):
+                    continue
+                said = shell.run(f"set -e\n{line}\necho done").splitlines()
+                expect(said and said[-1] == "done", line, said)
+                count += 1
+        expect(count >= 6, "the page has", count, "commands")
+        return f"{count} commands"
+
+
+FIX = """name: fix
+movements:
+  - name: fix
+    command: [sh, -c, "echo mended >> parser.c"]
+    edit: true
+    rules: [{condition: when(exit == 0), next: parts}]
+  - name: parts
+    for_each: [a, b]
+    parallel:
+      - name: part
+        workspace: worktree
+        command: [sh, -c, "echo part >> part.txt"]
+        edit: true
+        rules: [{condition: when(exit == 0)}]
+    rules: [{condition: when(true), next: test}]
+  - name: test
+    command: [sh, -c, "grep -q mended parser.c && echo tested > tested.txt"]
+    edit: true
+    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: fix}]
+"""
+
+
+def workspaces():
+    """The commands on a worktree, in the page's order; those of issues and pull requests have tests with gh."""
+    with Box() as box:
+        on_the_path(box)
+        box.env.update(GIT_AUTHOR_NAME="a", GIT_AUTHOR_EMAIL="a@b", GIT_COMMITTER_NAME="a", GIT_COMMITTER_EMAIL="a@b")
+        for name, text in (("fix.yaml", FIX), ("parser.c", "int parse(void);\n")):
+            with open(f"{box.cwd}/{name}", "w", encoding="utf-8") as f:
+                f.write(text)
+        shell, count = Shell(box), 0
+        shell.run("git init -q -b main . && git add -A && git commit -qm start")
+        for block in blocks(ROOT + "/docs/workspaces.md"):
+            for command, _ in commands_of(block):
+                if re.search(r"--issue|--pr|segue pr", command):
+                    continue
+                command = command.replace("segue discard last ", "segue discard last --yes ")
+                said = shell.run(f"set -e\n{command}\necho done").splitlines()
+                expect(said and said[-1] == "done", command, said)
+                shell.run("git add -A && git commit -qm work")  # what edits the tree itself is committed by hand
+                count += 1
+        expect(count >= 8, "the page has", count, "commands")
+        return f"{count} commands"
+
+
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([the_tour, json_tools]))
+    sys.exit(main([the_tour, json_tools, the_japanese_tour, every_option_that_a_page_names_is_there, audit, workspaces]))
