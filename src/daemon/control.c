@@ -3,6 +3,7 @@
 
 #include "daemon/abilities.h"
 #include "daemon/counts.h"
+#include "daemon/listing.h"
 #include "daemon/lookup.h"
 #include "daemon/question.h"
 #include "daemon/view.h"
@@ -139,7 +140,7 @@ static json_t *list_one(const struct control *api, const struct select *wanted,
 /* Newest first. A page ends when it is full, or when so many logs were looked at that others would
  * have to wait; `next` then says where to go on. */
 static void list_sessions(void *ctx, struct server_request *r) {
-  const struct control *api = ctx;
+  struct control *api = ctx;
   const struct store *store = api->sessions->env->store;
   const char *before, *last = NULL;
   struct select wanted;
@@ -148,6 +149,10 @@ static void list_sessions(void *ctx, struct server_request *r) {
   struct err err = {0};
   if (!read_wanted(r, &wanted, &before) || !read_limit(r, &limit))
     return;
+  if (server_query(r, "text") != NULL || server_query(r, "sort") != NULL) {
+    listing_take(&api->readings, r, api->sessions, &wanted, limit);
+    return;
+  }
   if (!store_list(store, &ids, &count, &err)) {
     server_problem(r, 500, NULL, "%s", err.text);
     return;
@@ -246,15 +251,16 @@ static void get_description(void *ctx, struct server_request *r) {
   server_reply(r, 200, "application/json", (struct str){file->p, file->n});
 }
 
-static const char *const list_query[] = {"status",   "since",  "workflow", "method",
-                                         "provider", "before", "limit",    NULL};
+static const char *const list_query[] = {"status", "since", "workflow", "method", "provider",
+                                         "text",   "sort",  "before",   "limit",  NULL};
 static const char *const watch_query[] = {"after", NULL};
 static const char *const compare_query[] = {"a", "b", NULL};
 
 const struct server_route control_routes[] = {
     {"POST", "/v1/sessions", "submit a session", TAKES_JSON, NULL, control_submit},
     {"GET", "/v1/sessions",
-     "list sessions, newest first (status, since, workflow, method, provider, before, limit)",
+     "list sessions, newest first (status, since, workflow, method, provider, text, sort, before, "
+     "limit)",
      TAKES_NOTHING, list_query, list_sessions},
     {"GET", "/v1/sessions/{id}", "one session", TAKES_NOTHING, NULL, get_session},
     {"GET", "/v1/sessions/{id}/events", "its records as server-sent events (Last-Event-ID, after)",

@@ -78,10 +78,22 @@ static void keep_wait(struct view_folder *f, struct view_row *row, const struct 
   buf_deinit(&text);
 }
 
-static void keep_brief(struct view_folder *f, struct view_row *row, const struct brief *b,
-                       const struct store_ref *ref) {
+/* filter: or NULL. */
+static const char *row_status(const struct brief *b, const struct store_ref *ref,
+                              const struct view_filter *filter) {
+  char id[STORE_ID_BYTES];
+  const char *told = NULL;
   bool unfinished = strcmp(b->status, "running") == 0;
-  const char *status = unfinished && !store_is_owned(ref) ? "open" : brief_status(b);
+  store_ref_id(ref, id);
+  if (filter != NULL && filter->stands != NULL)
+    told = filter->stands(filter->ctx, id);
+  if (told != NULL)
+    return told;
+  return unfinished && !store_is_owned(ref) ? "open" : brief_status(b);
+}
+
+static void keep_brief(struct view_folder *f, struct view_row *row, const struct brief *b,
+                       const struct store_ref *ref, const char *status) {
   if (row->id[0] == '\0') /* its log has a name that says no id */
     (void)snprintf(row->id, sizeof row->id, "%s", b->session);
   row->workflow = row_keep(f, b->workflow);
@@ -109,7 +121,9 @@ static const char *count_log(struct view_folder *f, const struct store_ref *ref)
   return "";
 }
 
-static void add_row(struct view_folder *f, const struct store_ref *ref, const struct brief *b) {
+/* b: NULL: it cannot be read. */
+static void add_row(struct view_folder *f, const struct store_ref *ref, const struct brief *b,
+                    const char *status) {
   struct view_row row = {0};
   const char *proof = f->census != NULL ? count_log(f, ref) : "sound";
   bool bad = strcmp(proof, rows_log_name(ROWS_SOUND)) != 0 &&
@@ -117,7 +131,7 @@ static void add_row(struct view_folder *f, const struct store_ref *ref, const st
              strcmp(proof, rows_log_name(ROWS_EMPTY)) != 0;
   store_ref_id(ref, row.id);
   if (b != NULL)
-    keep_brief(f, &row, b, ref);
+    keep_brief(f, &row, b, ref, status);
   row.log = row_keep(f, ref->name);
   row.proof = row_keep(f, proof);
   if (bad || b == NULL) {
@@ -137,27 +151,27 @@ void view_folder_add(struct view_folder *f, const struct store_ref *ref) {
   struct brief b;
   struct err err;
   bool readable = brief_read(&b, ref, &err);
-  add_row(f, ref, readable ? &b : NULL);
+  add_row(f, ref, readable ? &b : NULL, readable ? row_status(&b, ref, NULL) : NULL);
   if (readable)
     brief_deinit(&b);
 }
 
 /* A log without a whole record is no session yet; one that cannot be read is listed as bad. */
 static void add_wanted(struct view_folder *f, const struct store_ref *ref,
-                       const struct select *wanted, const struct index_row *row) {
+                       const struct select *wanted, const struct index_row *row,
+                       const struct view_filter *filter) {
   struct brief b;
   struct err err;
   uint64_t bytes;
   if (!brief_read(&b, ref, &err)) {
     if (!select_is_set(wanted) && store_bytes(ref, &bytes) && bytes > 0)
-      add_row(f, ref, NULL);
+      add_row(f, ref, NULL, NULL);
     return;
   }
-  bool unfinished = strcmp(b.status, "running") == 0;
-  const char *status = unfinished && !store_is_owned(ref) ? "open" : brief_status(&b);
+  const char *status = row_status(&b, ref, filter);
   if (brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, &b) &&
       select_wants_log(wanted, ref, row))
-    add_row(f, ref, &b);
+    add_row(f, ref, &b, status);
   brief_deinit(&b);
 }
 
@@ -174,20 +188,12 @@ bool view_folder_read(struct view_folder *f, const struct store *store, const st
     if (row != NULL && select_passes_over(wanted, x, row))
       continue;
     store_ref(store, ids[i].id, &ref);
-    add_wanted(f, &ref, wanted, row);
+    add_wanted(f, &ref, wanted, row, NULL);
   }
   f->left_out += count - i;
   index_close(x);
   free(ids);
   return true;
-}
-
-void view_folder_stand(struct view_folder *f, size_t i, const char *status) {
-  struct view_row *row = &f->rows[i];
-  f->classes[row->class]--;
-  row->class = class_of(status);
-  row->status = row_keep(f, status);
-  f->classes[row->class]++;
 }
 
 /* --- at a glance --- */
@@ -217,6 +223,22 @@ bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms, s
   }
   return (since == NULL || select_since(since, now_ms, &f->select.since_ms, err)) &&
          select_check(&f->select, err);
+}
+
+bool view_filter_words(struct view_filter *f, const char *text, struct err *err) {
+  size_t n = 0;
+  if (strlen(text) >= sizeof f->text)
+    return err_set(err, ERR_USAGE, "text is longer than %zu bytes", sizeof f->text - 1);
+  (void)snprintf(f->text, sizeof f->text, "%s", text);
+  for (char *at = f->text; *(at += strspn(at, " ")) != '\0';) {
+    if (n + 1 == ARRAY_LEN(f->words))
+      return err_set(err, ERR_USAGE, "text has more than %zu words", n);
+    f->words[n++] = at;
+    at += strcspn(at, " ");
+    if (*at != '\0')
+      *at++ = '\0';
+  }
+  return true;
 }
 
 static bool row_says(const struct view_row *row, const char *word) {
@@ -313,7 +335,7 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
       continue;
     looked++;
     store_ref(store, ids[i].id, &ref);
-    add_wanted(f, &ref, &filter->select, row);
+    add_wanted(f, &ref, &filter->select, row, filter);
     if (f->count > before)
       drop_unsaid(f, filter);
   }

@@ -74,7 +74,12 @@ struct view_filter {
   char text[512];       /* that all of these point into */
   const char *before;   /* an id: only older ones; or NULL */
   size_t max;
+  /* How one stands that a daemon has, where its log does not say it; NULL: the log says it. */
+  const char *(*stands)(const void *ctx, const char *id);
+  const void *ctx;
 };
+/* Takes the words of a text, with blanks between. It stays with the filter. */
+bool view_filter_words(struct view_filter *f, const char *text, struct err *err) MUST_CHECK;
 bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms,
                       struct err *err) MUST_CHECK;
 bool view_folder_page(struct view_folder *f, const struct store *store,
@@ -84,8 +89,6 @@ void view_folder_init(struct view_folder *f);
 void view_folder_add(struct view_folder *f, const struct store_ref *ref);
 bool view_folder_read(struct view_folder *f, const struct store *store, const struct select *wanted,
                       size_t max, struct err *err) MUST_CHECK;
-/* The i-th stands otherwise than its log says. status: kept. */
-void view_folder_stand(struct view_folder *f, size_t i, const char *status);
 void view_folder_finish(struct view_folder *f);
 json_t *view_row_json(const struct view_row *row);
 json_t *view_folder_json(const struct view_folder *f);

@@ -51,12 +51,9 @@ const struct page_live *page_live_of(const struct page_ask *ask, const char *id)
 
 /* --- sessions --- */
 
-static void put_live(const struct page_ask *ask, struct view_folder *f) {
-  for (size_t i = 0; i < f->count; i++) {
-    const struct page_live *live = page_live_of(ask, f->rows[i].id);
-    if (live != NULL)
-      view_folder_stand(f, i, live->status);
-  }
+static const char *page_stands(const void *ctx, const char *id) {
+  const struct page_live *live = page_live_of(ctx, id);
+  return live != NULL ? live->status : NULL;
 }
 
 static void put_filter(struct html *h, const struct page_ask *ask) {
@@ -99,10 +96,11 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   bool ok = view_filter_read(&filter, ask->q, ask->now_ms, &err);
   filter.before = ask->before[0] ? ask->before : NULL;
   filter.max = LIMIT_WINDOW_ROW_COUNT;
+  filter.stands = page_stands;
+  filter.ctx = ask;
   ok = ok && (view_sort_read(ask->sort, &filter.sort, &filter.least_first) ||
               err_set(&err, ERR_USAGE, "sessions are not sorted by %.30s", ask->sort));
   ok = ok && (!store_exists(&ask->store) || view_folder_page(&f, &ask->store, &filter, &err));
-  put_live(ask, &f);
   page_begin(&h, "Sessions", "events");
   put_filter(&h, ask);
   if (!ok) {
@@ -188,9 +186,10 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
                         &err))
     return page_problem(ask, out, &err);
   filter.max = LIMIT_WINDOW_ROW_COUNT;
+  filter.stands = page_stands;
+  filter.ctx = ask;
   if (store_exists(&ask->store) && !view_folder_page(&f, &ask->store, &filter, &err))
     return page_problem(ask, out, &err);
-  put_live(ask, &f);
   json_t *questions = store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : NULL;
   waiting = json_array_size(questions);
   for (size_t i = 0; i < f.count; i++)

@@ -26,6 +26,39 @@ def pages(box, path, key, limit):
     return items, count
 
 
+def listed():
+    """Sessions are listed by words of their tasks and sorted as the page does; those that wait too."""
+    with DaemonBox() as box:
+        ids = {t: records(session(box, task=t))[0]["session"] for t in ("Ant hill", "bee hive", "ant bee")}
+        many = records(long_session(box, 30))[0]["session"]
+        box.serve("--max-sessions", "1")
+        names = lambda query: [s["id"] for s in box.get("/v1/sessions?" + query)["sessions"]]  # noqa: E731
+        expect(names("text=ANT") == [ids["ant bee"], ids["Ant hill"]], names("text=ANT"))
+        expect(names("text=bee%20ant") == [ids["ant bee"]])
+        expect(names("text=nowhere") == [])
+        plain = {s["id"]: s for s in box.get("/v1/sessions")["sessions"]}
+        expect(all(plain[s["id"]] == s for s in box.get("/v1/sessions?sort=turns")["sessions"]))
+        expect(names("sort=turns")[0] == many and names("sort=-turns")[-1] == many)
+        expect(len(names("sort=turns&limit=2")) == 2)
+        for column in ("started", "took", "tokens", "cost"):
+            expect(sorted(names("sort=" + column)) == sorted(plain), column)
+        page = box.get("/v1/sessions?text=e&limit=1")
+        expect(page["next"] is not None, page)
+        expect(page["next"] not in names("text=e&before=" + page["next"]))
+        slow, scenario = simple(box, 60000)
+        first, second = (box.submit(slow, scenario, task="zebra %d" % n) for n in (1, 2))
+        box.wait_status(first, "running")
+        queued = box.get("/v1/sessions?text=zebra&status=queued")["sessions"]
+        expect([(s["id"], s["position"]) for s in queued] == [(second, 1)], queued)
+        for wrong in ("sort=name", "sort=", "sort=turns&before=" + many, "text=" + "x" * 512,
+                      "text=1+2+3+4+5+6+7+8".replace("+", "%20")):
+            expect(box.ask("GET", "/v1/sessions?" + wrong)[0] == 400, wrong)
+        for sid in (second, first):
+            box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.check_all()
+        box.end()
+
+
 def pieces():
     """Turns, records, calls and texts of a session are those of its log and of the commands."""
     with DaemonBox() as box:
@@ -208,4 +241,4 @@ def grows():
 
 
 if __name__ == "__main__":
-    sys.exit(main([pieces, found, compared, providers, changes, grows]))
+    sys.exit(main([listed, pieces, found, compared, providers, changes, grows]))
