@@ -351,6 +351,47 @@ def a_secret_in_a_cache_is_one():
             expect((end["exit"] == 0) == (not secret), end)  # what is new is read where nothing is secret
 
 
+OWN = """import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+read = (1 << 2) | (1 << 3)
+rules = libc.syscall(444, ctypes.byref(ctypes.c_uint64(read)), 8, 0)
+class Path(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("allowed", ctypes.c_uint64), ("fd", ctypes.c_int32)]
+one = Path(read, os.open("/usr", os.O_PATH))
+ok = rules >= 0 and libc.syscall(445, rules, 1, ctypes.byref(one), 0) == 0 and libc.syscall(446, rules, 0) == 0
+held = False
+try:
+    os.listdir(".")
+except PermissionError:
+    held = True
+sys.exit(3 if ok and held and os.listdir("/usr") else 1)
+"""
+
+
+def a_sandbox_of_its_own_is_within_ours():
+    """Landlock within Landlock holds both; a client whose own cannot be set there is told to leave it out."""
+    with Stage(0) as box:
+        box.configure()
+        box.file("work/own.py", OWN)
+        flow = (f"name: c\nmovements:\n  - name: a\n    command: [{PYTHON}, own.py]\n    sandbox: %s\n"
+                "    rules: [{condition: when(exit == 3), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+        for level in ("off", "guard", "strict"):
+            box.segue("run", box.file("w.yaml", flow % level), "--task", "t", "--logs", box.logs)
+            expect(of_type(records(box.log_paths()[-1]), "session_end")[-1]["outcome"] == "complete", level)
+        program = box.file("home/bin/codex", "#!/bin/sh\necho \"$*\" >> argv\nexit 1\n")
+        os.chmod(program, 0o755)
+        box.file("home/config/segue/config.yaml", json.dumps({"providers": {"codex": {"program": program, "transport": "exec"}}}))
+        flow = ("name: c\nprovider: codex\nmovements:\n  - {name: a, instruction: Do it., permission: edit, sandbox: %s,\n"
+                "     judge: {stages: [phase1_tag]}, rules: [{condition: done, next: COMPLETE}]}\n")
+        for level, own in (("off", True), ("guard", False)):
+            box.segue("run", box.file("w.yaml", flow % level), "--task", "t", "--logs", box.logs, env={"OPENAI_API_KEY": "none"})
+            with open(box.cwd + "/argv", encoding="utf-8") as f:
+                argv = f.read()
+            os.remove(box.cwd + "/argv")
+            expect(("workspace-write" in argv) == own, level, argv)
+
+
 def what_was_denied_is_shown():
     with Box() as box:
         os.mkdir(box.dir + "/home/.ssh")
@@ -416,4 +457,4 @@ if __name__ == "__main__":
     sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none, bwrap_holds_it_too,
                    bwrap_leaves_nothing_in_the_home_folder,
                    readonly_writes_no_workspace, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
-                   commands_are_off_and_on_request_held, a_secret_in_a_cache_is_one, what_was_denied_is_shown, builds_run_under_guard]))
+                   commands_are_off_and_on_request_held, a_secret_in_a_cache_is_one, what_was_denied_is_shown, a_sandbox_of_its_own_is_within_ours, builds_run_under_guard]))
