@@ -215,6 +215,7 @@ static void view_take(struct view_reading *r, const json_t *record) {
   int64_t at_ms = view_time(record);
   if (at_ms > 0)
     v->last_ms = at_ms;
+  v->asked = v->asked || view_is_type(record, "question");
   if (view_is_type(record, "session_start") && !r->begun) {
     r->begun = true;
     v->started_ms = at_ms;

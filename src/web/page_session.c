@@ -196,7 +196,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   put_now(h, v);
   if (ask->acts)
     part_acted(h);
-  bool asks = !session_is_over(v) && put_asked_now(h, ask);
+  bool asks = (v->asked || v->forked_from.n > 0) && !session_is_over(v) && put_asked_now(h, ask);
   if (ask->acts)
     part_acts(h, v, asks);
   if (page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running"))
