@@ -363,19 +363,27 @@ static struct sandbox *confine_contain(const struct confining *c, const struct s
   return NULL;
 }
 
+/* An engine's last words; docker's very last ones only lead to its manual. */
+static struct str engine_words(struct str text) {
+  struct str words = STR("");
+  while (text.n > 0) {
+    struct str line = str_trim(str_next_line(&text));
+    if (line.n > 0 && !str_starts(line, "Run '") && !str_starts(line, "See '"))
+      words = line;
+  }
+  if (words.n > 300)
+    words.n = utf8_floor(words.p, 300);
+  return words;
+}
+
 bool confine_engine_failed(bool contained, const struct process_result *p,
                            const struct call_request *request, struct call_result *r) {
-  struct str said = str_trim(buf_view(&r->error_text.bytes));
-  const char *end = said.n > 0 ? memrchr(said.p, '\n', said.n) : NULL;
   if (!contained || p->why != PROCESS_END_EXITED || p->exit_code != CONFINE_ENGINE_FAILED)
     return false;
-  if (end != NULL)
-    said = (struct str){end + 1, (size_t)(said.p + said.n - end) - 1};
-  if (said.n > 300)
-    said.n = utf8_floor(said.p, 300);
+  const struct str words = engine_words(buf_view(&r->error_text.bytes));
   call_result_fail(r, CLASS_NOT_FOUND, "%s could not start a container of %s: " STR_FMT,
                    json_string_value(json_object_get(request->sandbox, "mechanism")),
-                   json_string_value(json_object_get(request->sandbox, "image")), STR_ARG(said));
+                   json_string_value(json_object_get(request->sandbox, "image")), STR_ARG(words));
   return true;
 }
 

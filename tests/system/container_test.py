@@ -268,6 +268,21 @@ def what_cannot_be_is_said():
     for_users(case)
 
 
+def the_engine_says_why():
+    """docker is here but its daemon is not: its manual's address is no reason."""
+    docker = next((p for p in ("/usr/bin/docker", "/usr/local/bin/docker") if os.path.exists(p)), None)
+    with Box() as box:
+        if docker is None:
+            print("skipped: docker is not installed")
+            return
+        os.makedirs(box.dir + "/home/config/segue")
+        box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": "docker"}}))
+        box.segue("run", box.file("w.yaml", FLOW % ('["true"]', "image: x")), "--task", "t", "--logs", box.logs,
+                  env={"DOCKER_HOST": f"unix://{box.dir}/none.sock"})
+        end = of_type(records(box.log_paths()[0]), "call_end")[0]
+        expect("docker could not start a container of x: " in end["error"]["message"] and "--help" not in end["error"]["message"], end)
+
+
 def words_are_checked_before():
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
@@ -286,4 +301,4 @@ def words_are_checked_before():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, limits_hold_it, an_agent_keeps_its_state,
-                   what_cannot_be_is_said, words_are_checked_before]))
+                   what_cannot_be_is_said, the_engine_says_why, words_are_checked_before]))
