@@ -1,13 +1,13 @@
 #!/bin/sh
 # The package as somebody meets it: made, looked at by lintian, put into a bare Debian, used as a user,
-# taken away again. Needs root, debootstrap and a mirror; says what it skips.
+# taken away again; and the tarball of static programs, unpacked where no library is. Needs root, debootstrap and a mirror; says what it skips.
 set -eu
 cd "$(dirname "$0")/.."
 if [ "$(id -u)" -eq 0 ]; then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends lintian debootstrap >/dev/null ||
     true
 fi
-./dev package deb >/dev/null
+./dev package >/dev/null
 deb=$(ls build/package/segue_*.deb)
 if command -v lintian >/dev/null; then
   lintian --allow-root --fail-on error,warning "$deb"
@@ -35,6 +35,29 @@ mount -t proc proc "$root/proc" || {
   echo "skipped: nothing can be mounted here"
   exit 0
 }
+mkdir "$root/opt/segue"
+tar -xzf "$(ls -t build/static/segue-*.tar.gz | head -1)" -C "$root/opt/segue" --strip-components=1
+cat >"$root/tmp/w.yaml" <<'END'
+name: w
+provider: script
+movements:
+  - name: write
+    instruction: Write a line.
+    rules: [{condition: it is written, next: check}, {condition: it is not, next: ABORT}]
+  - name: check
+    command: [sh, -c, "exit 0"]
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+END
+printf 'replies:\n  - {text: "A line. [WRITE:1]"}\n  - {text: "[WRITE:1]"}\n' >"$root/tmp/s.yaml"
+chroot "$root" sh -euc '
+  useradd -m unpacker
+  su unpacker -c "cd ~ && PATH=/opt/segue/usr/bin:\$PATH && segue version && segue lint demo &&
+    segue run /tmp/w.yaml --scenario /tmp/s.yaml && segue verify last"
+' >"$root/tmp/said" 2>&1 || {
+  cat "$root/tmp/said"
+  exit 1
+}
+echo "package: the static programs run a session in a bare Debian"
 cp "$deb" "$root/tmp/segue.deb"
 chroot "$root" sh -euc '
   find /usr /etc -xdev -type f | sort >/tmp/before
