@@ -6,10 +6,13 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "store/reader.h"
+#include "json/pull.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ESCAPE_BYTES = 6 }; /* of a character, at most: \\u and four digits */
 
 void view_folder_init(struct view_folder *f) {
   *f = (struct view_folder){.census = census_new()};
@@ -40,21 +43,39 @@ static int64_t folder_time(const char *text) {
   return record_time_parse(text, &ms) ? ms : 0;
 }
 
+/* The begin of the task that a first record has. Nothing is built of the workflow in it. */
+static struct str task_in(struct str line, struct buf *scratch) {
+  struct pull at = pull_of(line);
+  struct str key, raw = {0};
+  bool found = false;
+  if (pull_open(&at, '{'))
+    while (!found && pull_key(&at, &key)) {
+      found = str_eq_c(key, "task");
+      if (!found)
+        pull_skip(&at);
+      else if (!pull_text(&at, &raw))
+        raw = (struct str){0};
+    }
+  if (raw.n > LIMIT_VIEW_LINE_BYTES * ESCAPE_BYTES)
+    raw.n = LIMIT_VIEW_LINE_BYTES * ESCAPE_BYTES;
+  return str_trim(pull_decode(raw, scratch));
+}
+
 /* Reads what only the first record says. */
 static void read_task(struct view_folder *f, struct view_row *row, const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
+  struct buf scratch = {0};
   struct err err;
   if (!reader_open(&r, ref, &err))
     return;
-  json_t *start = reader_next(&r, &line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-  struct str task = str_trim(json_view(json_at(start, "task")));
+  struct str task = reader_next(&r, &line) ? task_in(line, &scratch) : STR("");
   if (task.n > 0)
     task = str_next_line(&task);
   if (task.n > LIMIT_VIEW_LINE_BYTES)
     task.n = LIMIT_VIEW_LINE_BYTES;
   row->task = arena_str(&f->arena, task);
-  json_decref(start);
+  buf_deinit(&scratch);
   reader_close(&r);
 }
 
@@ -107,7 +128,8 @@ static void keep_brief(struct view_folder *f, struct view_row *row, const struct
   row->submitted = b->submitted;
   keep_spent(row, b->spent);
   keep_wait(f, row, b);
-  read_task(f, row, ref);
+  if (!f->tasks_later)
+    read_task(f, row, ref);
 }
 
 /* Counts its judgments; what the census calls it is how its chain stands. */
@@ -307,13 +329,20 @@ static int row_order(const void *a, const void *b, void *filter) {
   return f->least_first ? -order : order;
 }
 
-static void sort_rows(struct view_folder *f, const struct view_filter *filter) {
+static void sort_rows(struct view_folder *f, const struct store *store,
+                      const struct view_filter *filter) {
   struct view_filter by = {.sort = filter->sort, .least_first = filter->least_first};
   if (f->count > 1)
     qsort_r(f->rows, f->count, sizeof *f->rows, row_order, &by);
   if (f->count > filter->max) {
     f->left_out = f->count - filter->max;
     f->count = filter->max;
+  }
+  for (size_t i = 0; f->tasks_later && i < f->count; i++) {
+    struct store_ref ref;
+    store_ref(store, f->rows[i].id, &ref);
+    if (f->rows[i].started_ms > 0) /* else nothing of it is known: it is bad */
+      read_task(f, &f->rows[i], &ref);
   }
 }
 
@@ -325,6 +354,7 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
     return false;
   struct index *x = select_is_set(&filter->select) ? index_open(store) : NULL;
   bool sorts = filter->sort != VIEW_SORT_NONE;
+  f->tasks_later = sorts && filter->words[0] == NULL;
   for (; i < count && (sorts || f->count < filter->max) && looked < LIMIT_API_READ_COUNT; i++) {
     const struct index_row *row = x != NULL ? index_row(x, ids[i].id) : NULL;
     struct store_ref ref;
@@ -340,7 +370,7 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
       drop_unsaid(f, filter);
   }
   if (sorts)
-    sort_rows(f, filter);
+    sort_rows(f, store, filter);
   else if (i < count && i > 0)
     (void)snprintf(f->next, sizeof f->next, "%s", ids[i - 1].id);
   index_close(x);

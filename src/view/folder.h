@@ -49,6 +49,7 @@ struct view_folder {
   size_t left_out; /* older ones */
   size_t classes[VIEW_CLASS_COUNT];
   struct census *census; /* NULL at a glance */
+  bool tasks_later;      /* they are read of those rows only that stay */
   char next[40];         /* where the next page begins: the id before it; "": there is none */
 };
 

@@ -36,6 +36,9 @@ def listed():
         expect(names("text=ANT") == [ids["ant bee"], ids["Ant hill"]], names("text=ANT"))
         expect(names("text=bee%20ant") == [ids["ant bee"]])
         expect(names("text=nowhere") == [])
+        odd = records(session(box, task="  Lin\u00e9 \"quoted\"\\ \t end\nsecond"))[0]["session"]
+        expect(names("text=" + quote('\u00e9 "QUOTED"\\ end')) == [odd])
+        expect(names("text=second") == [] and names("sort=turns&text=quoted") == [odd])
         plain = {s["id"]: s for s in box.get("/v1/sessions")["sessions"]}
         expect(all(plain[s["id"]] == s for s in box.get("/v1/sessions?sort=turns")["sessions"]))
         expect(names("sort=turns")[0] == many and names("sort=-turns")[-1] == many)
