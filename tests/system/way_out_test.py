@@ -154,6 +154,40 @@ def a_backend_has_its_own_hosts():
             s.close()
 
 
+def goes_through_the_proxy_behind_it():
+    if not bwrap_works():
+        return
+    with Box() as box:
+        stage(box, hosts=["api.example"])
+        asked, behind = [], socket.create_server(("127.0.0.1", 0))
+
+        def accept():
+            while True:
+                try:
+                    c, _ = behind.accept()
+                except OSError:
+                    return
+                with c:
+                    asked.append(c.recv(4096).decode())
+                    c.sendall(b"HTTP/1.1 200 OK\r\n\r\nfrom behind")
+        threading.Thread(target=accept, daemon=True).start()
+        box.file("work/ask.py", "import os, socket\n"
+                 "for host in ('api.example', 'evil.example'):\n"
+                 "    s = socket.create_connection(('127.0.0.1', int(os.environ['HTTPS_PROXY'].rpartition(':')[2])), 20)\n"
+                 "    s.sendall(f'CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n'.encode())\n"
+                 "    said = b''\n"
+                 "    while more := s.recv(1000): said += more\n"
+                 "    print(said.split()[1].decode(), b'from behind' in said)\n")
+        box.segue("run", box.file("w.yaml", FLOW % (PYTHON, box.cwd + "/ask.py", "x", "guard")), "--task", "t", "--logs", box.logs,
+                  env={"HTTPS_PROXY": f"http://me:w%40rd@127.0.0.1:{behind.getsockname()[1]}"})
+        text = of_type(records(box.log_paths()[-1]), "call_end")[0]["text"]
+        expect(text.split() == ["200", "True", "403", "False"], text)
+        expect(len(asked) == 1 and asked[0].startswith("CONNECT api.example:443 HTTP/1.1\r\n") and
+               "Proxy-Authorization: Basic bWU6d0ByZA==\r\n" in asked[0], asked)
+        for s in [behind, *box.servers]:
+            s.close()
+
+
 def wrong_hosts_are_said():
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
@@ -166,4 +200,4 @@ def wrong_hosts_are_said():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([reaches_its_hosts_and_no_others, what_cannot_be_held_is_said_before, a_backend_has_its_own_hosts, wrong_hosts_are_said]))
+    sys.exit(main([reaches_its_hosts_and_no_others, what_cannot_be_held_is_said_before, a_backend_has_its_own_hosts, goes_through_the_proxy_behind_it, wrong_hosts_are_said]))
