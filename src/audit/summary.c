@@ -176,10 +176,21 @@ static void count_method(struct summary *s, const char *method) {
   json_object_set_new(s->methods, method, json_integer(n + 1));
 }
 
+static int64_t line_duration(const struct turn_line *line) {
+  return line->heard_ms > line->started_ms ? line->heard_ms - line->started_ms : 0;
+}
+
+int64_t summary_duration(const struct summary *s) {
+  int64_t sum = s->duration_ms;
+  for (const struct turn_line *line = s->open; line != NULL; line = line->next)
+    sum += line_duration(line);
+  return sum;
+}
+
 /* The line is over; frees its place among the open ones. */
 static const struct turn_line *finish_line(struct summary *s, struct turn_line *line) {
   CHAIN_REMOVE(s->open, line);
-  line->duration_ms = line->heard_ms > line->started_ms ? line->heard_ms - line->started_ms : 0;
+  line->duration_ms = line_duration(line);
   s->duration_ms += line->duration_ms;
   line_clear(&s->done);
   s->done = *line;

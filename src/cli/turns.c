@@ -21,7 +21,8 @@ enum {
   WIDTH_LINE = 78,  /* all of them */
   WIDTH_USED = 26,  /* "12.3 s  12345 tokens  $0.1" */
   WIDTH_WIDE = 120, /* from here on nothing needs to be cut short */
-  WIDTH_NAME_MAX = 24,
+  WIDTH_NAME = 24,     /* of such a terminal; a wider one gives half of what it has more */
+  WIDTH_NAME_MAX = 64,
   WIDTH_WHAT_MAX = 60,
   WIDTH_WHY_MIN = 24,
 };
@@ -55,10 +56,15 @@ struct turns_look turns_look_of(int fd) {
       .colours = cli_colours(fd), .terminal = isatty(fd) == 1, .columns = cli_columns(fd)};
 }
 
+/* Two such cells share what a line leaves. */
+static int names_room(int columns) {
+  if (columns >= WIDTH_WIDE)
+    return turns_least(WIDTH_NAME + (columns - WIDTH_WIDE) / 2, WIDTH_NAME_MAX);
+  return WIDTH_MOVEMENT + (columns > WIDTH_LINE ? (columns - WIDTH_LINE) / 2 : 0);
+}
+
 static int names_width(const struct turns_look *look) {
-  int wanted = turns_least(look->names, WIDTH_NAME_MAX), room = WIDTH_NAME_MAX;
-  if (look->columns < WIDTH_WIDE) /* two such cells share what a narrow line leaves */
-    room = WIDTH_MOVEMENT + (look->columns > WIDTH_LINE ? (look->columns - WIDTH_LINE) / 2 : 0);
+  int wanted = turns_least(look->names, WIDTH_NAME_MAX), room = names_room(look->columns);
   return wanted > WIDTH_MOVEMENT ? turns_least(wanted, room) : WIDTH_MOVEMENT;
 }
 
@@ -110,7 +116,7 @@ void turns_print(FILE *out, const struct turn_line *line, const struct turns_loo
   const char *plain = cli_paint(look->colours, COLOUR_NONE);
   bool wide = columns >= WIDTH_WIDE;
   int name = names_width(look), spent = wide ? WIDTH_USED : 0;
-  int name_max = wide ? WIDTH_NAME_MAX : name;
+  int name_max = wide ? names_room(columns) : name;
   int fixed = WIDTH_TURN + 1 + name + 1 + WIDTH_PROVIDER + 1 + 3 + name + 1 + WIDTH_METHOD;
   int what = wide ? WIDTH_WHAT : turns_least(WIDTH_WHAT, columns - fixed);
   int used = WIDTH_TURN + 1;
@@ -180,7 +186,7 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path,
   spend_print(spent, &used_up);
   if (s->turns > 0) {
     buf_puts(&methods, methods.n > 0 ? "  " : "");
-    view_put_time(&methods, s->duration_ms);
+    view_put_time(&methods, summary_duration(s));
   }
   if (methods.n > 0 && used_up.n > 0)
     buf_puts(&methods, "  ");

@@ -68,7 +68,7 @@ static bool has_prefix(struct str line, const char *prefix, struct str *rest) {
   return true;
 }
 
-/* --- the formats: each is given the lines in order --- */
+/* --- the formats: each is given the lines in order; a command may run several programs --- */
 
 struct test_reading {
   struct test_counts counts;
@@ -99,8 +99,8 @@ static void ctest_line(struct test_reading *r, struct str line) {
   if (!str_to_long(str_trim((struct str){rest.p + 7, rest.n - 7}), &all) || all < failed)
     return;
   r->found = true;
-  r->counts.failed = failed;
-  r->counts.passed = all - failed;
+  r->counts.failed += failed;
+  r->counts.passed += all - failed;
 }
 
 static void pytest_line(struct test_reading *r, struct str line) {
@@ -114,9 +114,9 @@ static void pytest_line(struct test_reading *r, struct str line) {
       number_before(text, "deselected") < 0 && number_before(text, "xfailed") < 0)
     return;
   r->found = true;
-  r->counts = (struct test_counts){or_zero(passed) + or_zero(number_before(text, "xpassed")),
-                                   or_zero(failed) + or_zero(errors),
-                                   or_zero(skipped) + or_zero(number_before(text, "xfailed"))};
+  r->counts.passed += or_zero(passed) + or_zero(number_before(text, "xpassed"));
+  r->counts.failed += or_zero(failed) + or_zero(errors);
+  r->counts.skipped += or_zero(skipped) + or_zero(number_before(text, "xfailed"));
 }
 
 static void go_json(struct test_reading *r, struct str line) {
@@ -170,9 +170,10 @@ static void jest_line(struct test_reading *r, struct str line) {
       !has_prefix(text, "No tests found", &rest))
     return;
   r->found = true;
-  r->counts = (struct test_counts){
-      or_zero(number_before(rest, "passed")), or_zero(number_before(rest, "failed")),
-      or_zero(number_before(rest, "skipped")) + or_zero(number_before(rest, "todo"))};
+  r->counts.passed += or_zero(number_before(rest, "passed"));
+  r->counts.failed += or_zero(number_before(rest, "failed"));
+  r->counts.skipped +=
+      or_zero(number_before(rest, "skipped")) + or_zero(number_before(rest, "todo"));
 }
 
 /* Behind the last '#' that stands apart: "ok 3 - see \\#12 # SKIP no net". */

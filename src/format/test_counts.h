@@ -1,10 +1,11 @@
 /* test_counts.h - how many tests passed and failed, read from what a test program printed.
  *
  * Pure: text in, numbers out. A program that ran no test has passed = failed = 0: that is found out
- * here, and that it is no pass is for the caller to say. Skipped tests are neither.
+ * here, and that it is no pass is for the caller to say. Skipped tests are neither. A command may
+ * have run several test programs: the summaries of all are added up.
  *
  *   ctest   the line "N% tests passed, F tests failed out of T"; tests told as skipped are neither
- *   pytest  the last summary ("3 failed, 10 passed in 0.12s"); errors count as failed
+ *   pytest  the summary ("3 failed, 10 passed in 0.12s"); errors count as failed
  *   go      with -v or -json its tests, else its packages: "ok", "FAIL", "[no tests to run]"
  *   cargo   all lines "test result:", and the summary of nextest
  *   jest    the line "Tests:", of vitest "Tests"

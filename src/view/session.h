@@ -98,7 +98,7 @@ struct view_session {
   bool resumable, submitted;
   bool asked; /* a person was asked something, whether or not that was answered */
   int64_t started_ms, last_ms;
-  int64_t turns_ms; /* of its turns that are over, together */
+  int64_t turns_ms; /* of its turns, together */
   struct view_turn *turns;
   size_t turn_count;
   long turns_left_out;             /* beyond LIMIT_VIEW_TURN_COUNT */

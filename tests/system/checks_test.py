@@ -4,6 +4,7 @@ and the folder of a movement.
 """
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -75,9 +76,29 @@ def case_limits():
     """timeout and stall end a call; the class is timeout."""
     with Box() as box:
         for more, words in (("    timeout: 300ms\n", ""), ("    stall: 300ms\n", "no output for 300 ms")):
-            log, _ = run(box, [movement("slow", "echo x; exec sleep 300", PASS, more)], 1)
+            log, out = run(box, [movement("slow", "echo x; exec sleep 300", PASS, more)], 1)
+            took = re.search(r"1 turn .*?([0-9.]+) (ms|s)\b", out)
+            expect(took and (float(took[1]) >= 300 if took[2] == "ms" else float(took[1]) >= 0.3), out)
             error = of_type(log, "call_end")[0]["error"]
             expect(error["class"] == "timeout" and words in error["message"], error)
+
+
+def case_several_programs():
+    """A command that runs two test programs: the failure of the first counts."""
+    with Box() as box:
+        said = "echo 'Tests: 1 failed, 1 total'; echo 'Tests: 2 passed, 2 total'"
+        log, _ = run(box, [movement("gate", said, PASS, "    tests: jest\n")], 3)
+        expect(of_type(log, "call_end")[0]["tests"] == {"format": "jest", "passed": 2, "failed": 1, "skipped": 0}, log)
+
+
+def case_long_names():
+    """A name is cut only where the line is too narrow for it."""
+    name = "review_the_whole_of_modules"
+    with Box() as box:
+        path = box.file("w.yaml", "name: w\nmovements:\n" + movement(name, "true", PASS))
+        for columns, whole in (("80", False), ("120", False), ("140", True)):
+            out = box.segue("run", path, "--task", "t", "--logs", box.logs, env={"COLUMNS": columns}).stdout.decode()
+            expect((name in out) == whole, columns, out)
 
 
 def case_cwd():
