@@ -21,7 +21,7 @@ enum {
   WIDTH_LINE = 78,  /* all of them */
   WIDTH_USED = 26,  /* "12.3 s  12345 tokens  $0.1" */
   WIDTH_WIDE = 120, /* from here on nothing needs to be cut short */
-  WIDTH_NAME = 24,     /* of such a terminal; a wider one gives half of what it has more */
+  WIDTH_NAME = 24,  /* of such a terminal; a wider one gives half of what it has more */
   WIDTH_NAME_MAX = 64,
   WIDTH_WHAT_MAX = 60,
   WIDTH_WHY_MIN = 24,
