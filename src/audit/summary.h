@@ -54,7 +54,7 @@ const struct turn_line *summary_feed_json(struct summary *s, const json_t *json)
 void summary_hear(struct summary *s, long turn, int64_t now_ms);
 void summary_deinit(struct summary *s);
 
-/* What its turns took together, those included that have no judgment (yet). */
+/* The time of its turns together, of those too that have no judgment (yet). */
 int64_t summary_duration(const struct summary *s);
 
 /* How a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: none killed it. Appends.
