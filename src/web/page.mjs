@@ -40,7 +40,7 @@ function refresh() {
     }
     if (again) {
       again = false;
-      setTimeout(refresh, 40);
+      setTimeout(refresh, 10);
     }
   };
   ask.send();
