@@ -109,6 +109,8 @@ static void put_gutter(struct pen *pen, char gutter, struct str text) {
 
 void pen_text_begin(struct pen *pen) {
   buf_clear(&pen->text);
+  if (pen->sink != NULL)
+    pen->sink->parts(pen->sink->ctx, true);
 }
 
 static void flush(struct pen *pen) {
@@ -137,6 +139,20 @@ void pen_text_from(struct pen *pen, struct str origin, struct str text) {
 void pen_text_end(struct pen *pen) {
   flush(pen);
   buf_deinit(&pen->text);
+  if (pen->sink != NULL)
+    pen->sink->parts(pen->sink->ctx, false);
+}
+
+const char *pen_mark_name(enum pen_mark mark) {
+  static const char *const names[PEN_MARK_COUNT] = {"refused", "mention", "piece", "tag"};
+  return names[mark];
+}
+
+void pen_mark_piece(struct pen *pen, struct str text, size_t offset, size_t length,
+                    enum pen_mark what) {
+  if (pen->sink != NULL && offset < text.n)
+    pen->sink->mark(pen->sink->ctx, text, offset,
+                    length > 0 && length < text.n - offset ? length : text.n - offset, what);
 }
 
 void pen_text(struct pen *pen, struct str text) {

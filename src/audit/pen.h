@@ -8,12 +8,25 @@
 
 #include "base/buf.h"
 
+enum pen_mark {              /* the later ones are shown where several hold */
+                PEN_REFUSED, /* looks like an answer, and is none */
+                PEN_MENTION, /* a tag that is no evidence */
+                PEN_PIECE,   /* the piece that was taken */
+                PEN_TAG,     /* a tag that counts */
+                PEN_MARK_COUNT
+};
+const char *pen_mark_name(enum pen_mark mark); /* refused, mention, piece, tag */
+
 /* Takes what is written instead of `out`: raw texts, uncut. */
 struct pen_sink {
   void (*title)(void *ctx, struct str text);
   void (*line)(void *ctx, int depth, struct str text);
   /* origin: where it stands, when the record only refers to it; else empty. */
   void (*text)(void *ctx, struct str origin, struct str text);
+  /* Texts between the two are parts of one, a prompt. */
+  void (*parts)(void *ctx, bool begin);
+  /* A piece of a text that was given out before, and what it is: a word of enum pen_mark. */
+  void (*mark)(void *ctx, struct str text, size_t offset, size_t length, enum pen_mark what);
   void *ctx;
 };
 
@@ -36,5 +49,8 @@ void pen_text_begin(struct pen *pen);
 void pen_text_more(struct pen *pen, struct str text); /* joins what was written before */
 void pen_text_from(struct pen *pen, struct str origin, struct str text);
 void pen_text_end(struct pen *pen);
+/* For a sink alone: a terminal has lines that say the byte. */
+void pen_mark_piece(struct pen *pen, struct str text, size_t offset, size_t length,
+                    enum pen_mark what);
 
 #endif

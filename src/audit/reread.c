@@ -123,6 +123,10 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
       buf_printf(&line, " (at byte %zu)", note->error_offset);
     buf_puts(&line, ": ");
     put_snippet(&line, text, note);
+    if (strcmp(note->outcome, "chosen") == 0)
+      pen_mark_piece(pen, text, note->offset, note->length, PEN_PIECE);
+    else
+      pen_mark_piece(pen, text, note->offset, note->length, PEN_REFUSED);
     pen_line(pen, 2, "%s", line.p);
     buf_deinit(&line);
   }
@@ -155,6 +159,12 @@ static void put_tag(struct pen *pen, const struct chain_spec *spec, enum judge_s
                     struct str text) {
   struct tag_result tag;
   bool found = chain_find_tag(spec, text, stage, &tag);
+  if (found)
+    pen_mark_piece(pen, text, tag.tag.offset, tag.tag.length, PEN_TAG);
+  if (tag.ambiguous)
+    pen_mark_piece(pen, text, tag.other.offset, tag.other.length, PEN_TAG);
+  for (size_t i = 0; i < tag.mention_count; i++)
+    pen_mark_piece(pen, text, tag.mentions[i].offset, tag.mentions[i].length, PEN_MENTION);
   if (found)
     pen_line(pen, 2, "tag: " STR_FMT " on line %zu%s", (int)tag.tag.length, text.p + tag.tag.offset,
              tag.tag.line, tag.ambiguous ? "; another line of this form names another rule" : "");

@@ -205,7 +205,7 @@ static struct provider_run *command_start(const struct provider *self,
   if (run->tmpdir != NULL)
     envp = process_env_build(&arena, run->tmpdir, call_env_names(&arena, env, request), assignments,
                              &err);
-  struct confined held = {NULL};
+  struct confined held = {0};
   const struct confine_spec wanted = {.env = env,
                                       .request = request,
                                       .cwd = env->cwd,

@@ -36,13 +36,54 @@ static void told_line(void *ctx, int depth, struct str text) {
 }
 
 static void told_text(void *ctx, struct str origin, struct str text) {
-  told_keep(ctx, VIEW_TEXT, 0, origin, text);
+  struct view_told *told = ctx;
+  told_keep(told, VIEW_TEXT, 0, origin, text);
+  if (told->parts > 0)
+    told->pieces[told->count - 1].part = told->parts++;
+}
+
+static void told_parts(void *ctx, bool begin) {
+  struct view_told *told = ctx;
+  told->parts = begin;
+}
+
+/* The last text that was these bytes, as far as it was kept. */
+static struct view_piece *told_find(struct view_told *told, struct str text) {
+  for (size_t i = told->count; i-- > 0;) {
+    struct view_piece *p = &told->pieces[i];
+    if (p->kind == VIEW_TEXT && p->part == 0 && p->text.n + p->more_bytes == text.n &&
+        str_eq(p->text, (struct str){text.p, p->text.n}))
+      return p;
+  }
+  return NULL;
+}
+
+/* The same place is marked once for each reason: a reply may be read by several stages. */
+static void told_mark(void *ctx, struct str text, size_t offset, size_t length,
+                      enum pen_mark what) {
+  struct view_told *told = ctx;
+  struct view_piece *p = told_find(told, text);
+  if (p == NULL || offset >= p->text.n)
+    return;
+  if (length > p->text.n - offset)
+    length = p->text.n - offset;
+  for (const struct view_mark *m = p->marks; m != NULL; m = m->next)
+    if (m->offset == offset && m->length == length && m->what == what)
+      return;
+  struct view_mark *mark = arena_array(&told->arena, 1, sizeof *mark);
+  *mark = (struct view_mark){offset, length, what, p->marks};
+  p->marks = mark;
 }
 
 bool view_told_read(struct view_told *told, const struct book *book, long turn, size_t text_max,
                     size_t referred_max, struct err *err) {
   *told = (struct view_told){.text_max = text_max, .referred_max = referred_max};
-  const struct pen_sink sink = {told_title, told_line, told_text, told};
+  const struct pen_sink sink = {.title = told_title,
+                                .line = told_line,
+                                .text = told_text,
+                                .parts = told_parts,
+                                .mark = told_mark,
+                                .ctx = told};
   const struct explain_opts opts = {.full = true, .sink = &sink};
   struct buf unused = {0};
   bool ok = explain_turn(book, turn, &opts, &unused, err);
@@ -70,6 +111,14 @@ static json_t *piece_json(const struct view_piece *p) {
     json_put(out, "origin", json_text(p->origin));
   if (p->more_bytes > 0)
     json_put(out, "more_bytes", json_integer((json_int_t)p->more_bytes));
+  if (p->part > 0)
+    json_put(out, "part", json_integer(p->part));
+  json_t *marks = p->marks != NULL ? json_array() : NULL;
+  for (const struct view_mark *m = p->marks; m != NULL; m = m->next)
+    json_array_append_new(marks, json_pack("{sI sI ss}", "offset", (json_int_t)m->offset, "length",
+                                           (json_int_t)m->length, "what", pen_mark_name(m->what)));
+  if (marks != NULL)
+    json_put(out, "marks", marks);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "core/record.h"
+#include "format/json_object.h"
 #include "store/inbox.h"
 #include "view/asked.h"
 #include "view/now.h"
@@ -314,6 +315,33 @@ static bool turn_words(const struct book *book, long turn, struct buf *out, stru
   return err_set(err, ERR_NOT_FOUND, "there is no turn %ld in this session", turn);
 }
 
+/* The verdict in one line; how it came about stands below. */
+static void put_verdict_line(struct html *h, const json_t *judgment) {
+  static const char *const words[] = {"method", "match_method"};
+  struct str next = json_view(json_at(judgment, "next"));
+  HTML(h, "<p class=lead>");
+  if (judgment == NULL) {
+    html_puts(h, "Not judged yet.");
+  } else if (json_at(judgment, "rule") == NULL || next.n == 0) {
+    html_puts(h, "No rule was found.");
+  } else {
+    html_puts(h, "Led to ");
+    HTML(h, "<strong>");
+    html_said(h, next);
+    HTML(h, "</strong>");
+    html_printf(h, " by rule %lld", (long long)json_integer_value(json_at(judgment, "rule")));
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+      struct str word = json_view(json_object_get(judgment, words[i]));
+      if (word.n > 0 && (i == 0 || !str_eq(word, json_view(json_at(judgment, "method"))))) {
+        html_printf(h, ", %s ", words[i]);
+        html_said(h, word);
+      }
+    }
+    html_puts(h, ".");
+  }
+  HTML(h, "</p>");
+}
+
 static void put_judgment(struct html *h, const struct page_ask *ask, const struct book *book,
                          long turn, const struct view_told *told, const char *words) {
   struct buf title = {0}, command = {0};
@@ -321,6 +349,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   buf_printf(&command, "segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
   put_neighbours(h, book, turn);
+  put_verdict_line(h, told->judgment);
   HTML(h, "<p>The same on a terminal: <code>");
   html_text(h, buf_view(&command));
   HTML(h, "</code></p>");

@@ -1,6 +1,8 @@
 /* Writes one judgment in full. */
 #include "web/parts.h"
 
+#include <string.h>
+
 static void put_line(struct html *h, const struct view_piece *p) {
   if (p->depth <= 1)
     HTML(h, "<p class=l>");
@@ -9,6 +11,59 @@ static void put_line(struct html *h, const struct view_piece *p) {
   else
     HTML(h, "<p class=\"l l3\">");
   html_said(h, p->text);
+  HTML(h, "</p>");
+}
+
+/* The mark that is shown at a byte, and where the next change is. */
+static const struct view_mark *mark_at(const struct view_piece *p, size_t at, size_t *next) {
+  const struct view_mark *shown = NULL;
+  *next = p->text.n;
+  for (const struct view_mark *m = p->marks; m != NULL; m = m->next) {
+    bool in = m->offset <= at && at < m->offset + m->length;
+    size_t change = in ? m->offset + m->length : m->offset;
+    if (change > at && change < *next)
+      *next = change;
+    if (in && (shown == NULL || m->what > shown->what))
+      shown = m;
+  }
+  return shown;
+}
+
+/* The key below says what a colour means. */
+static void put_marked(struct html *h, const struct view_piece *p) {
+  for (size_t at = 0, next; at < p->text.n; at = next) {
+    const struct view_mark *mark = mark_at(p, at, &next);
+    const struct str text = {p->text.p + at, next - at};
+    if (mark == NULL) {
+      html_text(h, text);
+      continue;
+    }
+    HTML(h, "<mark");
+    HTML_ATTR(h, "class", str_from(pen_mark_name(mark->what)));
+    html_attr_printf(h, "title", "bytes %zu to %zu", mark->offset, mark->offset + mark->length);
+    HTML(h, ">");
+    html_text(h, text);
+    HTML(h, "</mark>");
+  }
+}
+
+/* Says once what the colours of a text mean. */
+static void put_marks_key(struct html *h, const struct view_piece *p) {
+  static const char *const words[PEN_MARK_COUNT] = {"not taken", "mention", "taken", "tag"};
+  bool held[PEN_MARK_COUNT] = {false};
+  for (const struct view_mark *m = p->marks; m != NULL; m = m->next)
+    held[m->what] = true;
+  HTML(h, "<p class=origin>marked:");
+  for (int i = PEN_MARK_COUNT; i-- > 0;) {
+    if (!held[i])
+      continue;
+    html_puts(h, " ");
+    HTML(h, "<mark");
+    HTML_ATTR(h, "class", str_from(pen_mark_name((enum pen_mark)i)));
+    HTML(h, ">");
+    html_puts(h, words[i]);
+    HTML(h, "</mark>");
+  }
   HTML(h, "</p>");
 }
 
@@ -21,13 +76,57 @@ static void put_piece_text(struct html *h, const struct view_piece *p) {
   if (p->text.n == 0)
     return;
   HTML(h, "<pre>");
-  html_text(h, p->text);
+  put_marked(h, p);
   HTML(h, "</pre>");
+  if (p->marks != NULL)
+    put_marks_key(h, p);
   if (p->more_bytes == 0)
     return;
   HTML(h, "<p class=origin>");
   html_printf(h, "%zu bytes more", p->more_bytes);
   HTML(h, "</p>");
+}
+
+/* One part of a prompt, within its line. The window has at hand where each stands first; a report,
+ * which is to stay small, says so of what is no piece of another prompt's words. */
+static void put_prompt_part(struct html *h, const struct view_piece *p) {
+  bool words = memmem(p->origin.p, p->origin.n, "#/prompt/", 9) != NULL;
+  bool titled = p->origin.n > 0 && h->root != NULL;
+  if (p->origin.n > 0 && !words) {
+    HTML(h, "<span class=dim>");
+    html_printf(h,
+                "\xE2\x9F\xA6"
+                "from " STR_FMT "\xE2\x9F\xA7 ",
+                STR_ARG(p->origin));
+    HTML(h, "</span>");
+  }
+  if (titled) {
+    HTML(h, "<span class=from");
+    html_attr_printf(h, "title", "from " STR_FMT, STR_ARG(p->origin));
+    HTML(h, ">");
+  }
+  html_text(h, p->text);
+  if (titled)
+    HTML(h, "</span>");
+  if (p->more_bytes > 0) {
+    HTML(h, "<span class=dim>");
+    html_printf(h, " ... (%zu bytes more) ", p->more_bytes);
+    HTML(h, "</span>");
+  }
+}
+
+/* A prompt, folded: all of its parts are one text. Returns how many pieces it was. */
+static size_t put_prompt_text(struct html *h, const struct view_piece *first, size_t left,
+                              size_t number) {
+  size_t n = 0;
+  HTML(h, "<details class=prompt");
+  if (h->root != NULL)
+    html_attr_printf(h, "id", "prompt-%zu", number);
+  HTML(h, "><summary>the prompt</summary><pre>");
+  for (; n < left && first[n].part == (long)n + 1; n++)
+    put_prompt_part(h, &first[n]);
+  HTML(h, "</pre></details>");
+  return n;
 }
 
 /* Below the page's own in the window, deeper in a report. */
@@ -45,6 +144,8 @@ static void put_heading(struct html *h, struct str text) {
 
 void part_told(struct html *h, const struct view_told *told, struct str command) {
   bool cut = false;
+  for (size_t i = 0; i < told->count; i++)
+    cut = cut || told->pieces[i].more_bytes > 0;
   for (size_t i = 0; i < told->count; i++) {
     const struct view_piece *p = &told->pieces[i];
     switch (p->kind) {
@@ -57,8 +158,10 @@ void part_told(struct html *h, const struct view_told *told, struct str command)
       put_line(h, p);
       break;
     case VIEW_TEXT:
-      put_piece_text(h, p);
-      cut = cut || p->more_bytes > 0;
+      if (p->part == 1)
+        i += put_prompt_text(h, p, told->count - i, i) - 1;
+      else
+        put_piece_text(h, p);
       break;
     }
   }

@@ -494,6 +494,42 @@ def pieces():
         process.wait()
 
 
+def marked():
+    """A judgment's raw reply with the piece that was taken and the tags at their bytes; each prompt is one text,
+    folded; the verdict stands on top."""
+    with Box() as box:
+        path = session(box, task="a task of its own", said=("I saw [WORK:2] in a file.\n\nkoala \U0001f428 \"x\"\n[WORK:1]",
+                                                          "[CHECK:1]"))
+        sid = records(path)[0]["session"]
+        told = json.loads(box.segue("show", path, "work", "--as", "view").stdout)["told"]
+        texts = [p for s in told for p in s["pieces"] if "marks" in p]
+        expect(texts, told)
+        wanted = []
+        for p in texts:
+            raw = p["text"].encode()
+            wanted += [(m["what"], raw[m["offset"]:m["offset"] + m["length"]].decode()) for m in p["marks"]]
+        expect(any(w == "piece" and json.loads(t)["step"] == 1 for w, t in wanted), wanted)
+        expect(all(t.startswith("[WORK:") for w, t in wanted if w in ("tag", "mention")), wanted)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.open(f"{root}s/{sid}/1")
+            b.wait(READY)
+            got = b.run("return [...document.querySelectorAll('pre mark')].map(m => [m.className, m.textContent])")
+            # A tag within the piece parts it in three, all of them the piece's.
+            expect(all(any(c == w and t in whole for w, whole in wanted) or c == "piece" for c, t in got), got, wanted)
+            piece = next(t for w, t in wanted if w == "piece")
+            expect(piece in "".join(t for c, t in got if c == "piece"), got, piece)
+            expect("Led to check by rule 1, method structured_output" in text(b), text(b)[:300])
+            folded = b.run("return [...document.querySelectorAll('details.prompt')].map(d => [d.open, d.querySelector"
+                           "('pre').textContent])")
+            expect(len(folded) == 2 and not any(o for o, _ in folded), folded)
+            expect(all(t in "".join(f[1] for f in folded) for t in ("a task of its own", "Weigh the report")), folded)
+            expect(len(b.run("return [...document.querySelectorAll('details.prompt > pre')]")) == 2)
+        process.terminate()
+        process.wait()
+
+
 def keys():
     """By keys alone: to a session, to a judgment, to the next, back; off where they are not wanted."""
     press = """document.activeElement.dispatchEvent(new KeyboardEvent('keydown',
@@ -588,5 +624,5 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, keys, large,
+    sys.exit(main([folder, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large,
                    access]))
