@@ -152,7 +152,13 @@ static long key_of_word(const char *word, size_t rules) {
   return str_to_long(str_from(word), &rule) && rule >= 0 && rule <= (long)rules ? rule : KEY_AGAIN;
 }
 
-/* One key, without a line's end. */
+static void ask_for_key(size_t rules) {
+  printf("rule (0 to %zu; s leaves it out for now, q ends)? ", rules);
+  fflush(stdout);
+}
+
+/* One key, without a line's end. The terminal is made ready before anybody is asked: a Ctrl-C in
+ * between would end segue instead of the questions. */
 static long label_read_key(const struct termios *before, size_t rules) {
   struct termios raw = *before;
   char word[2] = "";
@@ -161,6 +167,7 @@ static long label_read_key(const struct termios *before, size_t rules) {
   raw.c_cc[VTIME] = 0;
   if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
     return KEY_QUIT;
+  ask_for_key(rules);
   ssize_t n = read(STDIN_FILENO, word, 1);
   (void)tcsetattr(STDIN_FILENO, TCSADRAIN, before);
   if (n != 1 || word[0] == CONTROL_C)
@@ -171,6 +178,7 @@ static long label_read_key(const struct termios *before, size_t rules) {
 
 static long label_read_word(size_t rules) {
   char word[64];
+  ask_for_key(rules);
   if (fgets(word, sizeof word, stdin) == NULL)
     return KEY_QUIT;
   word[strcspn(word, "\r\n")] = '\0';
@@ -181,8 +189,6 @@ static long ask_key(size_t rules) {
   struct termios before;
   bool keys = rules <= 9 && isatty(STDIN_FILENO) && tcgetattr(STDIN_FILENO, &before) == 0;
   for (;;) {
-    printf("rule (0 to %zu; s leaves it out for now, q ends)? ", rules);
-    fflush(stdout);
     long key = keys ? label_read_key(&before, rules) : label_read_word(rules);
     if (key != KEY_AGAIN)
       return key;

@@ -32,6 +32,7 @@ struct held {
   bool looks; /* without full it may still run programs that only read */
   bool edits; /* it can change files at all */
   enum held_run run;
+  bool served;                       /* it is a server that segue asks over the machine's network */
   const char *but[PERMISSION_COUNT]; /* what it does else than the word says; NULL: nothing */
 };
 

@@ -346,6 +346,11 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
     return err_set(err, ERR_INVALID,
                    "network: %s needs a sandbox that holds it: write sandbox: guard, or strict",
                    sandbox_network_name(choice.network));
+  if (choice.network != NETWORK_OPEN && !command && c->held->served)
+    return err_set(err, ERR_INVALID,
+                   "network: %s is not to be had with the server that segue asks %s by: write "
+                   "providers: {%s: {transport: exec}} in config.yaml",
+                   sandbox_network_name(choice.network), c->name, c->name);
   const bool elsewhere = choice.limits_by != NULL && strcmp(choice.limits_by, SANDBOX_DOCKER) == 0;
   if (choice.pids > 0 && !sandbox_in_groups(sandbox) && !elsewhere && geteuid() == 0)
     return err_set(err, ERR_INVALID,

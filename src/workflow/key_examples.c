@@ -52,6 +52,7 @@ static const struct {
     {NULL, "bare_prompt", "true"},
     {NULL, "permission", "edit"},
     {NULL, "run", "[make, npm test]"},
+    {NULL, "image", "localhost/agents"},
     {NULL, "edit", "true"},
     {NULL, "secrets", "[DEPLOY_TOKEN]"},
     {NULL, "required_permission_mode", "edit"},

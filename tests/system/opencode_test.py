@@ -285,6 +285,28 @@ def what_is_told_of_it():
             expect(row["transport"] == transport and row["schema"] == how, row)
 
 
+def with_less_than_the_network_it_is_refused_before_the_start():
+    with Box() as box:
+        setup(box, "plain")
+        path = box.dir + "/home/config/segue/config.yaml"
+        with open(path) as f:
+            config = json.load(f)
+        for network in ("none", "api"):
+            config["sandbox"].update({"level": "guard", "network": network})
+            with open(path, "w") as f:
+                json.dump(config, f)
+            box.cwd = os.path.join(box.dir, network)
+            os.makedirs(box.cwd)
+            run = box.segue(*words(box))
+            told = run.stderr.decode()
+            if "cannot be held here" in told:
+                return "skipped: " + told.splitlines()[0]
+            expect(run.returncode == 2, network, run.returncode, told)
+            expect(f"network: {network} is not to be had with the server" in told and "transport: exec" in told, told)
+            expect(not os.path.exists(box.dir + "/state/asked.jsonl"), "it was started")
+    return None
+
+
 def two_at_once():
     with Box() as box:
         setup(box, "plain")
@@ -301,4 +323,5 @@ if __name__ == "__main__":
     sys.exit(main([an_answer, a_tool, structured_answers, errors_have_classes, silence_is_ended,
                    one_more_try_is_its_own, questions_are_answered_by_policy,
                    a_conversation_goes_on, the_password_stays_out, its_output_is_no_answer,
-                   what_stays_is_ended, a_cancel_and_a_kill, what_is_told_of_it, two_at_once]))
+                   what_stays_is_ended, a_cancel_and_a_kill, what_is_told_of_it,
+                   with_less_than_the_network_it_is_refused_before_the_start, two_at_once]))

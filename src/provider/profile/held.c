@@ -3,6 +3,12 @@
 
 #include "format/json_object.h"
 
+/* Below `native` and `acp` each value of a profile is kept as its text. */
+static bool is_held_true(const json_t *said, const char *key) {
+  const json_t *value = json_object_get(said, key);
+  return json_is_true(value) || str_eq_c(json_view(value), "true");
+}
+
 static struct held held_said(const json_t *said) {
   static const char *const runs[] = {
       [HELD_RUN_NAMED] = "named", [HELD_RUN_ANY] = "any", [HELD_RUN_NONE] = "none"};
@@ -10,7 +16,8 @@ static struct held held_said(const json_t *said) {
   struct held held = {.edits = true, .looks = true, .run = HELD_RUN_ANY};
   const json_t *but = json_object_get(said, "but");
   if (said != NULL)
-    held.looks = json_is_true(json_object_get(said, "looks"));
+    held.looks = is_held_true(said, "looks");
+  held.served = is_held_true(said, "served");
   for (int i = 0; said != NULL && i <= HELD_RUN_NONE; i++)
     if (str_eq_c(json_view(json_object_get(said, "run")), runs[i]))
       held.run = (enum held_run)i;

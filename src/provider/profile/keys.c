@@ -208,6 +208,9 @@ static const struct profile_key holds_list[] = {
      .description = "Whether it may run programs that only read, where it may run no others."},
     {"run", PROFILE_CHOICE, .required = true, .words = held_runs,
      .description = "With edit: named (those of the movement's run), any, or none."},
+    {"served", PROFILE_BOOL,
+     .description = "It is a server that segue asks over the machine's network, so it cannot run "
+                    "with network: none or api."},
     {"but", PROFILE_SET, .set = &gap_keys,
      .description = "What it does else than these words say, each the end of a sentence on it."},
     {0},

@@ -124,6 +124,32 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
   profiles_free(all);
 }
 
+/* How a client holds a permission is read for each transport, whose values are kept as text. */
+static void each_transport_holds_as_its_part_says(void **state) {
+  struct err_list errors = {0};
+  struct profiles *all = profiles_load(NULL, &errors);
+  const struct profile *shipped;
+  unsigned seen = 0;
+  (void)state;
+  assert_non_null(all);
+  for (size_t i = 0; (shipped = profiles_at(all, i)) != NULL; i++) {
+    const struct profile *p = profile_ready(shipped);
+    if (strcmp(p->capability.name, "claude") == 0) {
+      for (int transport = 0; transport < TRANSPORT_COUNT; transport++)
+        assert_true(p->holds[transport].looks && !p->holds[transport].served);
+      seen++;
+    } else if (strcmp(p->capability.name, "opencode") == 0) {
+      for (int transport = 0; transport < TRANSPORT_COUNT; transport++) {
+        assert_false(p->holds[transport].looks);
+        assert_int_equal(p->holds[transport].served, transport == TRANSPORT_NATIVE);
+      }
+      seen++;
+    }
+  }
+  assert_int_equal(seen, 2);
+  profiles_free(all);
+}
+
 /* A profile turns out to be what is said of it before it is made. SEGUE_UPDATE=1 writes the
  * file anew. */
 static void the_index_says_what_the_profiles_say(void **state) {
@@ -633,6 +659,7 @@ int main(void) {
       cmocka_unit_test(all_mistakes_are_told),
       cmocka_unit_test(the_schema_file_is_the_generated_one),
       cmocka_unit_test(what_is_shipped_is_what_its_file_says),
+      cmocka_unit_test(each_transport_holds_as_its_part_says),
       cmocka_unit_test(the_index_says_what_the_profiles_say),
       cmocka_unit_test(a_profile_is_made_when_it_is_used),
       cmocka_unit_test(shipped_profiles_are_valid_by_the_schema),
