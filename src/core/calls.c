@@ -174,10 +174,16 @@ static void pass_over(const struct step *s, const struct turn *turn, struct step
   n->model = own_model(core, next);
 }
 
+/* One event may begin several calls, so each has random bytes of its own: of them a provider may
+ * make the id of a new conversation. */
 static json_t *prepare_token(const struct step *s, const struct call_request *request) {
+  unsigned char entropy[16];
   const json_t *counts =
       json_object_getn(s->core->token_counts, request->provider.p, request->provider.n);
-  return s->env->prepare(s->env->ctx, request, counts, s->ev->entropy);
+  memcpy(entropy, s->ev->entropy, sizeof entropy);
+  for (size_t i = 0; i < sizeof request->call; i++)
+    entropy[sizeof entropy - 1 - i] ^= (unsigned char)((unsigned long)request->call >> (8 * i));
+  return s->env->prepare(s->env->ctx, request, counts, entropy);
 }
 
 /* The schema itself, or where it was logged first. */

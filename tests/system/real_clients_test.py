@@ -288,6 +288,40 @@ def continued(box, env, name):
     return f"ok, {told}{', begun anew' if lost else ''}"
 
 
+SIBLINGS = """name: siblings
+movements:
+  - name: first
+    session_key: one
+    instruction: Say something.
+    rules: [{condition: when(true), next: both}]
+  - name: both
+    parallel:
+      - {name: left, session_key: one, instruction: Say something to the left., rules: [{condition: when(true)}]}
+      - {name: right, session_key: one, instruction: Say something to the right., rules: [{condition: when(true)}]}
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+FORKS = {"claude", "claude native"}
+
+
+def siblings(box, env, name):
+    """Two at once with one key: each goes on with a copy of the conversation where the client makes one, else with
+    one of its own; never both with the same."""
+    done = segue_run(box, env, name, workflow=SIBLINGS)
+    log = outcome(box)
+    starts, ends = of_type(log, "call_start"), of_type(log, "call_end")
+    expect(done.returncode == 0 and len(starts) == 3, done, starts)
+    expect([class_of(end) for end in ends] == ["ok"] * 3, ends)
+    told = {}
+    for r in of_type(log, "call_event"):
+        if r["event"] == "session":
+            told[r["call"]] = r["data"]["provider_session"]
+    ids = [told[start["call"]] for start in starts]
+    expect(len(set(ids)) == 3, "a conversation was used twice", ids)
+    how = [start["session"].get("forked", False) for start in starts[1:]]
+    expect(how == [box.column in FORKS] * 2, how, starts)
+    return "ok, forked" if how[0] else "ok, anew"
+
+
 def structured(box, env, name):
     segue_run(box, env, name)
     log = outcome(box)
@@ -446,6 +480,7 @@ def hostile(box, env, name):
 CASES = [
     ("plain", "ok", plain),
     ("continued", "ok", continued),
+    ("siblings", "ok", siblings),
     ("structured", "ok", structured),
     ("bad structured", "bad", bad),
     ("401", "401", status("auth")),
@@ -463,7 +498,7 @@ def one(column, label, scenario, check, api, folder):
     with Box() as box:
         env = setup_client(column, box, api, scenario, folder)
         begun = time.time()
-        name = column
+        box.column = name = column
         try:
             result, failed = check(box, env, column.split()[0]), False
             if label == "hostile project" and (result == "refused") != (column in REFUSED):

@@ -638,6 +638,38 @@ static void random_groups_come_to_an_end(void **state) {
   }
 }
 
+struct chosen {
+  unsigned char ids[3][16];
+  size_t count;
+};
+
+static json_t *note_entropy(void *ctx, const struct call_request *request,
+                            const json_t *token_counts, const unsigned char entropy[16]) {
+  struct chosen *chosen = ((struct play *)ctx)->ctx;
+  (void)request;
+  (void)token_counts;
+  assert_true(chosen->count < ARRAY_LEN(chosen->ids));
+  memcpy(chosen->ids[chosen->count++], entropy, 16);
+  return NULL;
+}
+
+/* Children begin with one event. Clients that are told the id of a new conversation get it from
+ * these bytes: with the same ones two calls would be one conversation. */
+static void calls_of_one_event_have_random_bytes_of_their_own(void **state) {
+  struct play p;
+  struct chosen chosen = {0};
+  (void)state;
+  play_group(&p, "random bytes", "{'condition':'all(approved)','next':'COMPLETE'}", "",
+             "{'review.a':['[A:1]'],'review.b':['[B:1]'],'review.c':['[C:1]']}");
+  p.ctx = &chosen;
+  p.env.prepare = note_entropy;
+  play_start(&p);
+  assert_int_equal(chosen.count, 3);
+  for (int i = 0; i < 3; i++)
+    assert_memory_not_equal(chosen.ids[i], chosen.ids[(i + 1) % 3], 16);
+  play_deinit(&p);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(aggregates_choose_the_first_that_holds),
@@ -651,6 +683,7 @@ int main(void) {
       cmocka_unit_test(answers_join_in_order_and_are_logged_once),
       cmocka_unit_test(siblings_share_no_conversation),
       cmocka_unit_test(siblings_fork_a_conversation),
+      cmocka_unit_test(calls_of_one_event_have_random_bytes_of_their_own),
       cmocka_unit_test(a_judge_that_is_down_stops_its_own_turn),
       cmocka_unit_test(commands_of_children_are_checks),
       cmocka_unit_test(a_child_whose_rule_fails_is_an_error),
