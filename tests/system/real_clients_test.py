@@ -37,6 +37,8 @@ PACKAGES = {
 SANDBOX = {"level": os.environ.get("SEGUE_REAL_SANDBOX", "guard"), "read": []}
 if os.environ.get("SEGUE_REAL_MECHANISM"):
     SANDBOX["mechanism"] = os.environ["SEGUE_REAL_MECHANISM"]
+if os.environ.get("SEGUE_REAL_IMAGE"):  # with container: what the clients need beside their packages
+    SANDBOX["image"] = os.environ["SEGUE_REAL_IMAGE"]
 # Clients that speak a protocol, too: a column each. Two of them do so by a program of their own.
 DRIVEN = {
     "claude native": None,
