@@ -68,9 +68,14 @@ struct daemon_entry *control_entry(struct control *api, struct server_request *r
 }
 
 static void get_session(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
   char id[STORE_ID_BYTES];
-  if (control_find(ctx, r, id))
-    control_reply_session(ctx, r, 200, id);
+  if (!control_find(api, r, id))
+    return;
+  if (view_is_in_memory(api->sessions, id))
+    control_reply_session(api, r, 200, id);
+  else
+    listing_take_one(&api->readings, r, api->sessions, id);
 }
 
 /* --- lists --- */
@@ -107,81 +112,18 @@ static bool read_wanted(struct server_request *r, struct select *wanted, const c
   return true;
 }
 
-enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end: they count as one look */
-
-/* NULL: not wanted, or no session yet. Adds to `looked` what it cost. */
-static json_t *list_one(const struct control *api, const struct select *wanted,
-                        const struct index *x, const char *id, size_t *looked) {
-  struct view v;
-  struct err err;
-  struct store_ref ref;
-  json_t *session = NULL;
-  uint64_t bytes = 0;
-  const struct index_row *row = NULL;
-  if (x != NULL && sessions_find(api->sessions, id) == NULL)
-    row = index_row(x, id);
-  if (row != NULL && select_passes_over(wanted, x, row))
-    return NULL;
-  ++*looked;
-  if (!view_of(&v, api->sessions, id, &err))
-    return NULL;
-  store_ref(api->sessions->env->store, id, &ref);
-  if (brief_wanted(wanted->statuses, v.status) && select_wants_brief(wanted, v.brief)) {
-    if (row == NULL && (wanted->method != NULL || wanted->provider != NULL) &&
-        store_bytes(&ref, &bytes))
-      *looked += (size_t)(bytes / LOOK_BYTES);
-    if (select_wants_log(wanted, &ref, row))
-      session = view_json(&v, api->sessions);
-  }
-  view_deinit(&v);
-  return session;
-}
-
-/* Newest first. A page ends when it is full, or when so many logs were looked at that others would
- * have to wait; `next` then says where to go on. */
 static void list_sessions(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  const struct store *store = api->sessions->env->store;
-  const char *before, *last = NULL;
+  const char *before;
   struct select wanted;
-  struct store_id *ids;
-  size_t count, limit, i = 0, looked = 0;
-  struct err err = {0};
-  if (!read_wanted(r, &wanted, &before) || !read_limit(r, &limit))
-    return;
-  if (server_query(r, "text") != NULL || server_query(r, "sort") != NULL) {
+  size_t limit;
+  if (read_wanted(r, &wanted, &before) && read_limit(r, &limit))
     listing_take(&api->readings, r, api->sessions, &wanted, limit);
-    return;
-  }
-  if (!store_list(store, &ids, &count, &err)) {
-    server_problem(r, 500, NULL, "%s", err.text);
-    return;
-  }
-  struct index *x = select_is_set(&wanted) ? index_open(store) : NULL;
-  json_t *list = json_array();
-  for (; i < count && json_array_size(list) < limit && looked < LIMIT_API_READ_COUNT; i++) {
-    if (before != NULL && strcmp(ids[i].id, before) >= 0)
-      continue;
-    last = ids[i].id;
-    json_t *session = list_one(api, &wanted, x, last, &looked);
-    if (session != NULL)
-      json_array_append_new(list, session);
-  }
-  json_t *page = json_pack("{so}", "sessions", list);
-  json_object_set_new(page, "next", i < count && last ? json_string(last) : json_null());
-  index_close(x);
-  free(ids);
-  server_reply_json(r, 200, page);
 }
 
 static void get_inbox(void *ctx, struct server_request *r) {
-  const struct control *api = ctx;
-  struct err err = {0};
-  json_t *list = sessions_inbox(api->sessions, &err);
-  if (list == NULL)
-    server_problem(r, 500, NULL, "%s", err.text);
-  else
-    server_reply_json(r, 200, json_pack("{so}", "inbox", list));
+  struct control *api = ctx;
+  listing_take_inbox(&api->readings, r, api->sessions);
 }
 
 /* --- events --- */
@@ -205,6 +147,7 @@ static void watch_session(void *ctx, struct server_request *r) {
   char id[STORE_ID_BYTES];
   uint64_t seq;
   struct err err = {0};
+  store_reads_nothing(false); /* a feed sends the log itself, by the KiB, as the client takes it */
   struct daemon_entry *e =
       last_seen(r, &seq) && control_find(api, r, id) ? control_entry(api, r, id) : NULL;
   struct view v;

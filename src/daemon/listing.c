@@ -1,9 +1,12 @@
-/* Lists sessions by what only their logs say. */
+/* Lists sessions, as their logs say and as the daemon knows. */
 #include "daemon/listing.h"
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "daemon/view.h"
 #include "format/json_write.h"
+#include "store/inbox.h"
+#include "store/index.h"
 #include "view/folder.h"
 
 #include <stdio.h>
@@ -12,78 +15,215 @@
 
 struct standing { /* of a session that the daemon has */
   char id[STORE_ID_BYTES];
-  const char *status, *message; /* literal or in the arena; message may be NULL */
+  bool queued;         /* it waits here, unless another program took its log (`alone`) */
+  bool alone, resumed; /* nothing of it is in memory; a user said that it goes on */
+  bool ours;           /* who owns its log is this daemon, which is about to let go of it */
+  const char *message; /* in the arena, or NULL */
   size_t position;
+  uint64_t bytes; /* of the log, when it was read last */
+  json_t *told;   /* of one that runs: memory is newer than its log; or NULL */
 };
 
 struct list_ask {
   struct arena arena;
   struct store store;
   struct view_filter filter;
-  struct standing *standing;
+  struct standing *standing; /* by id */
   size_t count;
+  char id[STORE_ID_BYTES]; /* of the only session that is asked for */
 };
 
-static const struct standing *standing_of(const struct list_ask *l, const char *id) {
-  for (size_t i = 0; i < l->count; i++)
-    if (strcmp(l->standing[i].id, id) == 0)
-      return &l->standing[i];
-  return NULL;
+enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end: they count as one look */
+
+static int standing_order(const void *a, const void *b) {
+  return strcmp(((const struct standing *)a)->id, ((const struct standing *)b)->id);
 }
 
-static const char *listing_stands(const void *ctx, const char *id) {
-  const struct standing *s = standing_of(ctx, id);
-  return s != NULL ? s->status : NULL;
+static const struct standing *standing_of(const struct list_ask *l, const char *id) {
+  struct standing wanted;
+  (void)snprintf(wanted.id, sizeof wanted.id, "%s", id);
+  return bsearch(&wanted, l->standing, l->count, sizeof wanted, standing_order);
 }
 
 static const char *listing_keep(struct list_ask *l, const char *text) {
   return text != NULL ? arena_str(&l->arena, str_from(text)).p : NULL;
 }
 
-static void take_standing(struct list_ask *l, const struct sessions *ss) {
-  static const enum entry_state states[] = {ENTRY_WRITING, ENTRY_QUEUED, ENTRY_BROKEN,
-                                            ENTRY_RUNNING};
-  size_t count = 0;
-  for (size_t k = 0; k < ARRAY_LEN(states); k++)
-    count += ss->lists[states[k]].count;
-  l->standing = xcalloc(count + 1, sizeof *l->standing);
-  for (size_t k = 0; k < ARRAY_LEN(states); k++)
-    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[states[k]]) {
-      struct standing *s = &l->standing[l->count++];
-      memcpy(s->id, e->id, sizeof s->id);
-      s->status = entry_status(e);
-      s->message = listing_keep(l, entry_message(e));
-      s->position = entry_position(e);
-    }
+/* --- on the loop --- */
+
+static bool is_standing(const struct daemon_entry *e) {
+  bool lives = entry_is_live(e);
+  return lives ? e->brief.seq > 0 : e->session != NULL || e->trouble != NULL;
 }
 
-/* One line of the list; NULL: its log is gone, or bad. */
-static json_t *listing_row(const struct list_ask *l, const struct view_row *row) {
-  const struct standing *s = standing_of(l, row->id);
+static void take_one(struct list_ask *l, const struct sessions *ss, const struct daemon_entry *e,
+                     size_t position) {
+  struct standing *s = &l->standing[l->count];
+  struct view v = {.id = e->id, .brief = &e->brief};
+  if (!is_standing(e))
+    return;
+  l->count++;
+  memcpy(s->id, e->id, sizeof s->id);
+  s->queued = e->state == ENTRY_QUEUED;
+  s->alone = s->queued && e->session == NULL;
+  s->resumed = e->resumed;
+  s->ours = e->session != NULL;
+  s->position = s->queued ? position : 0;
+  s->bytes = e->brief.bytes;
+  s->message = listing_keep(l, entry_is_live(e) ? entry_message(e) : e->trouble);
+  if (!entry_is_live(e) || s->queued)
+    return;
+  v.status = entry_status(e);
+  v.message = s->message;
+  json_t *told = view_json(&v, ss);
+  s->told = json_deep_copy(told); /* parts of the brief stand in it */
+  json_decref(told);
+}
+
+static void take_standing(struct list_ask *l, const struct sessions *ss) {
+  size_t count = 0;
+  for (size_t k = 0; k < ARRAY_LEN(ss->lists); k++)
+    count += ss->lists[k].count;
+  l->standing = xcalloc(count + 1, sizeof *l->standing);
+  for (size_t k = 0; k < ARRAY_LEN(ss->lists); k++) {
+    size_t position = 0;
+    LIST_EACH(struct daemon_entry, e, in_state, (struct list *)&ss->lists[k])
+      take_one(l, ss, e, ++position);
+  }
+  qsort(l->standing, l->count, sizeof *l->standing, standing_order);
+}
+
+/* --- in the pool --- */
+
+/* It waits here. b: NULL where nothing of its log is known. */
+static bool waits_here(const struct standing *s, const struct store_ref *ref,
+                       const struct brief *b) {
+  uint64_t bytes;
+  if (s == NULL || !s->queued || !s->alone)
+    return s != NULL && s->queued;
+  if (store_is_owned(ref))
+    return false;
+  bool same = store_bytes(ref, &bytes) && bytes == s->bytes;
+  return same || s->resumed || (b != NULL && brief_goes_on(b));
+}
+
+static const char *listing_stands(const void *ctx, const char *id) {
+  const struct list_ask *l = ctx;
+  const struct standing *s = standing_of(l, id);
+  struct store_ref ref;
+  if (s != NULL && s->told != NULL)
+    return json_string_value(json_object_get(s->told, "status"));
+  store_ref(&l->store, id, &ref);
+  return waits_here(s, &ref, NULL) ? "queued" : NULL;
+}
+
+static const char *listing_status(const struct standing *s, const struct store_ref *ref,
+                                  const struct brief *b) {
+  bool owned = !(s != NULL && s->ours) && store_is_owned(ref);
+  if (waits_here(s, ref, b))
+    return "queued";
+  return view_is_unfinished(b) && !owned ? "open" : brief_status(b);
+}
+
+/* NULL: it is not wanted. */
+static json_t *listing_told(const json_t *told, const struct select *wanted) {
+  struct brief b = {.workflow = (char *)json_string_value(json_object_get(told, "workflow"))};
+  const char *started = json_string_value(json_object_get(told, "started"));
+  (void)snprintf(b.started, sizeof b.started, "%s", started != NULL ? started : "");
+  bool is_wanted =
+      brief_wanted(wanted->statuses, json_string_value(json_object_get(told, "status"))) &&
+      select_wants_brief(wanted, &b);
+  return is_wanted ? json_incref((json_t *)told) : NULL;
+}
+
+/* One line of the list; NULL: its log is gone, or bad, or it is not wanted. Its judgments and calls
+ * are not asked. */
+static json_t *listing_row(const struct list_ask *l, const char *id, const struct select *wanted) {
+  const struct standing *s = standing_of(l, id);
   struct store_ref ref;
   struct brief b;
   struct err err;
-  store_ref(&l->store, row->id, &ref);
+  json_t *out = NULL;
+  store_ref(&l->store, id, &ref);
+  if (s != NULL && s->told != NULL)
+    return listing_told(s->told, wanted);
   if (!brief_read(&b, &ref, &err))
     return NULL;
-  json_t *out = brief_json(&b, row->id, ref.name, row->status.p,
-                           s != NULL && s->message != NULL ? s->message : b.message,
-                           s != NULL ? s->position : 0);
+  const char *status = listing_status(s, &ref, &b);
+  if (brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, &b))
+    out = brief_json(&b, id, ref.name, status,
+                     s != NULL && s->message != NULL ? s->message : b.message,
+                     strcmp(status, "queued") == 0 ? s->position : 0);
   brief_deinit(&b);
   return out;
 }
 
+static void listing_answer(struct reading_answer *answer, json_t *list, const char *next) {
+  json_auto_t *page = json_pack("{so}", "sessions", list);
+  json_object_set_new(page, "next", next != NULL ? json_string(next) : json_null());
+  json_write(page, &answer->body);
+}
+
+/* NULL: not wanted, or no session yet. Adds to `looked` what it cost. */
+static json_t *list_one(const struct list_ask *l, const struct index *x, const char *id,
+                        size_t *looked) {
+  const struct select *wanted = &l->filter.select;
+  const struct index_row *row = NULL;
+  struct store_ref ref;
+  uint64_t bytes = 0;
+  if (x != NULL && standing_of(l, id) == NULL)
+    row = index_row(x, id);
+  if (row != NULL && select_passes_over(wanted, x, row))
+    return NULL;
+  ++*looked;
+  json_t *session = listing_row(l, id, wanted);
+  if (session == NULL || (wanted->method == NULL && wanted->provider == NULL))
+    return session;
+  store_ref(&l->store, id, &ref);
+  if (row == NULL && store_bytes(&ref, &bytes))
+    *looked += (size_t)(bytes / LOOK_BYTES);
+  if (select_wants_log(wanted, &ref, row))
+    return session;
+  json_decref(session);
+  return NULL;
+}
+
+/* Newest first. A page ends when it is full, or when so many logs were looked at that others would
+ * have to wait; `next` then says where to go on. */
+static void listing_plain_work(void *ctx, struct reading_answer *answer) {
+  const struct list_ask *l = ctx;
+  const char *last = NULL;
+  struct store_id *ids;
+  size_t count, i = 0, looked = 0;
+  if (!store_list(&l->store, &ids, &count, &answer->err)) {
+    answer->status = 500;
+    return;
+  }
+  struct index *x = select_is_set(&l->filter.select) ? index_open(&l->store) : NULL;
+  json_t *list = json_array();
+  for (; i < count && json_array_size(list) < l->filter.max && looked < LIMIT_API_READ_COUNT; i++) {
+    if (l->filter.before != NULL && strcmp(ids[i].id, l->filter.before) >= 0)
+      continue;
+    last = ids[i].id;
+    json_t *session = list_one(l, x, last, &looked);
+    if (session != NULL)
+      json_array_append_new(list, session);
+  }
+  listing_answer(answer, list, i < count ? last : NULL);
+  index_close(x);
+  free(ids);
+}
+
 static void listing_work(void *ctx, struct reading_answer *answer) {
+  static const struct select any;
   struct list_ask *l = ctx;
   struct view_folder f = {0};
   json_t *list = json_array(), *row;
   if (view_folder_page(&f, &l->store, &l->filter, &answer->err)) {
     for (size_t i = 0; i < f.count; i++)
-      if ((row = listing_row(l, &f.rows[i])) != NULL)
+      if ((row = listing_row(l, f.rows[i].id, &any)) != NULL)
         json_array_append_new(list, row);
-    json_auto_t *page = json_pack("{sO}", "sessions", list);
-    json_object_set_new(page, "next", f.next[0] ? json_string(f.next) : json_null());
-    json_write(page, &answer->body);
+    listing_answer(answer, json_incref(list), f.next[0] ? f.next : NULL);
   } else {
     answer->status = 500;
   }
@@ -91,8 +231,22 @@ static void listing_work(void *ctx, struct reading_answer *answer) {
   view_folder_deinit(&f);
 }
 
+static void listing_one_work(void *ctx, struct reading_answer *answer) {
+  static const struct select any;
+  const struct list_ask *l = ctx;
+  json_auto_t *session = listing_row(l, l->id, &any);
+  if (session != NULL) {
+    json_write(session, &answer->body);
+    return;
+  }
+  answer->status = 404;
+  (void)err_set(&answer->err, ERR_NOT_FOUND, "there is no session %s", l->id);
+}
+
 static void listing_drop(void *ctx) {
   struct list_ask *l = ctx;
+  for (size_t i = 0; i < l->count; i++)
+    json_decref(l->standing[i].told);
   free(l->standing);
   arena_deinit(&l->arena);
   free(l);
@@ -129,6 +283,77 @@ void listing_take(struct readings *rs, struct server_request *r, const struct se
     server_problem(r, 400, NULL, "%s", err.text);
     return;
   }
+  bool plain = l->filter.words[0] == NULL && l->filter.sort == VIEW_SORT_NONE;
   take_standing(l, ss);
-  reading_take(rs, r, listing_work, listing_drop, l);
+  reading_take(rs, r, plain ? listing_plain_work : listing_work, listing_drop, l);
+}
+
+void listing_take_one(struct readings *rs, struct server_request *r, const struct sessions *ss,
+                      const char *id) {
+  struct list_ask *l = xmalloc(sizeof *l);
+  const struct daemon_entry *e = sessions_find(ss, id);
+  *l = (struct list_ask){.store = *ss->env->store};
+  memcpy(l->id, id, sizeof l->id);
+  l->standing = xcalloc(1, sizeof *l->standing);
+  if (e != NULL)
+    take_one(l, ss, e, entry_position(e));
+  reading_take(rs, r, listing_one_work, listing_drop, l);
+}
+
+/* --- the inbox --- */
+
+struct inbox_live { /* its state in memory is newer than its log */
+  char id[STORE_ID_BYTES];
+  struct brief brief; /* its questions, with what goes with them */
+};
+
+struct inbox_ask {
+  struct store store;
+  struct inbox_live *running;
+  size_t count;
+};
+
+static const struct brief *inbox_running(void *ctx, const char *id) {
+  const struct inbox_ask *ask = ctx;
+  for (size_t i = 0; i < ask->count; i++)
+    if (strcmp(ask->running[i].id, id) == 0)
+      return &ask->running[i].brief;
+  return NULL;
+}
+
+static void inbox_work(void *ctx, struct reading_answer *answer) {
+  struct inbox_ask *ask = ctx;
+  json_t *list = inbox_list(&ask->store, inbox_running, ask, &answer->err);
+  if (list == NULL) {
+    answer->status = 500;
+    return;
+  }
+  json_auto_t *page = json_pack("{so}", "inbox", list);
+  json_write(page, &answer->body);
+}
+
+static void inbox_drop(void *ctx) {
+  struct inbox_ask *ask = ctx;
+  for (size_t i = 0; i < ask->count; i++)
+    brief_deinit(&ask->running[i].brief);
+  free(ask->running);
+  free(ask);
+}
+
+void listing_take_inbox(struct readings *rs, struct server_request *r, const struct sessions *ss) {
+  const struct list *running = &ss->lists[ENTRY_RUNNING];
+  struct inbox_ask *ask = xmalloc(sizeof *ask);
+  *ask = (struct inbox_ask){.store = *ss->env->store};
+  ask->running = xcalloc(running->count + 1, sizeof *ask->running);
+  LIST_EACH(struct daemon_entry, e, in_state, (struct list *)running) {
+    struct inbox_live *one = &ask->running[ask->count];
+    if (e->session == NULL)
+      continue;
+    ask->count++;
+    memcpy(one->id, e->id, sizeof one->id);
+    one->brief.questions = json_deep_copy(e->brief.questions);
+    one->brief.spent = json_deep_copy(e->brief.spent);
+    one->brief.workflow = e->brief.workflow != NULL ? xstrdup(e->brief.workflow) : NULL;
+  }
+  reading_take(rs, r, inbox_work, inbox_drop, ask);
 }

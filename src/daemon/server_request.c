@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/server_internal.h"
 #include "format/json_write.h"
+#include "store/store.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -123,6 +124,14 @@ static bool is_received(struct server_request *r) {
   return true;
 }
 
+/* Logs that are only looked at are read in the pool (reading.h): whoever waits for the loop does
+ * not wait for a log. */
+static void request_hand_over(struct server *h, struct server_request *r) {
+  store_reads_nothing(r->route->takes == TAKES_NOTHING && strcmp(r->route->method, "GET") == 0);
+  r->route->handle(h->ctx, r);
+  store_reads_nothing(false);
+}
+
 /* Answers what came in by the door. */
 static void handle_guest(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
@@ -132,7 +141,7 @@ static void handle_guest(struct server_request *r, const char *method, const cha
   if (r->route == NULL || (wants_json(r) && !is_json(r)))
     h->door->refuse(h->ctx, r);
   else if (arguments_known(r))
-    r->route->handle(h->ctx, r);
+    request_hand_over(h, r);
 }
 
 static void handle(struct server_request *r, const char *method, const char *path) {
@@ -157,7 +166,7 @@ static void handle(struct server_request *r, const char *method, const char *pat
   } else if (wants_json(r) && !is_json(r)) {
     server_problem(r, 415, NULL, "the body must be JSON: send Content-Type: application/json");
   } else if (arguments_known(r)) {
-    r->route->handle(h->ctx, r);
+    request_hand_over(h, r);
   }
   if (r->state == HANDLED)
     BUG("%s %s was neither answered nor kept", method, path);

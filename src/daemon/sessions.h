@@ -141,8 +141,6 @@ bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *
  * program owns it, or it is just being written; or its log cannot be used. */
 bool sessions_answer(struct sessions *ss, struct daemon_entry *e, struct core_answer *answer,
                      uint64_t *question, struct err *err) MUST_CHECK;
-/* Lists what waits for persons: see store/inbox.h. A new array, or NULL. */
-json_t *sessions_inbox(const struct sessions *ss, struct err *err);
 
 /* It waits or runs, so that what is in memory counts; else its log does. */
 bool entry_is_live(const struct daemon_entry *e);

@@ -2,7 +2,6 @@
 #include "base/limits.h"
 #include "core/answer.h"
 #include "daemon/sessions_internal.h"
-#include "store/inbox.h"
 
 #include <assert.h>
 
@@ -49,15 +48,4 @@ void sessions_on_deadline(void *ctx, const char *id) {
   e->due = true;
   entry_set_state(e, ENTRY_QUEUED);
   sessions_soon(ss);
-}
-
-/* The state in memory is newer than the log, but for those that another program may have taken. */
-static const struct brief *inbox_live(void *ctx, const char *id) {
-  const struct daemon_entry *e = sessions_find(ctx, id);
-  bool here = e != NULL && e->session != NULL && e->state == ENTRY_RUNNING;
-  return here ? &e->brief : NULL;
-}
-
-json_t *sessions_inbox(const struct sessions *ss, struct err *err) {
-  return inbox_list(ss->env->store, inbox_live, (void *)ss, err);
 }

@@ -29,14 +29,22 @@ static bool view_read(struct view *v, const struct sessions *ss, const struct da
   return true;
 }
 
+static bool is_known(const struct daemon_entry *e) {
+  bool ended = e->brief.seq > 0 && brief_is_over(&e->brief);
+  return (entry_is_live(e) || ended) && !entry_is_elsewhere(e);
+}
+
+bool view_is_in_memory(const struct sessions *ss, const char *id) {
+  const struct daemon_entry *e = sessions_find(ss, id);
+  return e != NULL && e->brief.seq > 0 && is_known(e);
+}
+
 bool view_of(struct view *v, const struct sessions *ss, const char *id, struct err *err) {
   const struct daemon_entry *e = sessions_find(ss, id);
   *v = (struct view){.id = id};
   if (e != NULL && e->brief.seq == 0)
     return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
-  bool live = e != NULL && entry_is_live(e);
-  bool ended = e != NULL && e->brief.seq > 0 && brief_is_over(&e->brief);
-  if ((!live && !ended) || entry_is_elsewhere(e))
+  if (e == NULL || !is_known(e))
     return view_read(v, ss, e, err);
   v->brief = &e->brief;
   v->status = entry_status(e);

@@ -16,6 +16,8 @@ struct view {
 
 /* False: there is no such session (any more). */
 bool view_of(struct view *v, const struct sessions *ss, const char *id, struct err *err);
+/* It is told without its log. */
+bool view_is_in_memory(const struct sessions *ss, const char *id);
 json_t *view_json(const struct view *v, const struct sessions *ss); /* a new object */
 void view_deinit(struct view *v);
 /* It has neither ended nor stopped. */

@@ -48,6 +48,7 @@ struct store_ops {
   bool (*is_there)(const struct store_ref *ref);
   bool (*is_owned)(const struct store_ref *ref);
   bool (*bytes)(const struct store_ref *ref, uint64_t *bytes);
+  uint64_t (*written)(const struct store_ref *ref); /* or NULL */
   void (*remove)(const struct store_ref *ref);
 
   struct store_log *(*create)(struct store *store, const char *id, struct err *err);

@@ -69,6 +69,14 @@ static bool bytes_of(const struct store_ref *ref, uint64_t *bytes) {
   return true;
 }
 
+static uint64_t written_of(const struct store_ref *ref) {
+  struct stat st;
+  if (stat(ref->name, &st) != 0)
+    return 0;
+  return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec +
+         ((uint64_t)st.st_ino << 20);
+}
+
 static void remove_log(const struct store_ref *ref) {
   files_reports_remove(ref);
   (void)unlink(ref->name);
@@ -223,6 +231,7 @@ const struct store_ops files_ops = {
     .is_there = is_there,
     .is_owned = is_owned,
     .bytes = bytes_of,
+    .written = written_of,
     .remove = remove_log,
     .create = files_create,
     .create_later = files_create_later,

@@ -12,7 +12,16 @@
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
+static _Thread_local bool reads_nothing;
+
+void store_reads_nothing(bool nothing) {
+  reads_nothing = nothing;
+}
+
 bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) {
+#ifdef SEGUE_FAULTS /* in a test build; others would rather wait than end */
+  assert(!reads_nothing);
+#endif
   *r = (struct log_reader){
       .ops = ref->ops, .raw = ref->ops->raw_open(ref, err), .max = LIMIT_LOG_LINE_BYTES};
   return r->raw != NULL;

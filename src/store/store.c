@@ -118,6 +118,10 @@ bool store_bytes(const struct store_ref *ref, uint64_t *bytes) {
   return ref->ops->bytes(ref, bytes);
 }
 
+uint64_t store_written(const struct store_ref *ref) {
+  return ref->ops->written != NULL ? ref->ops->written(ref) : 0;
+}
+
 void store_remove(const struct store_ref *ref) {
   ref->ops->remove(ref);
 }

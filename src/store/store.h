@@ -87,6 +87,9 @@ bool store_is_there(const struct store_ref *ref); /* and can be read */
 /* True while a process owns the log. */
 bool store_is_owned(const struct store_ref *ref);
 bool store_bytes(const struct store_ref *ref, uint64_t *bytes) MUST_CHECK;
+/* Another number once somebody has written to the log, or put another in its place; 0 where only
+ * segue can. */
+uint64_t store_written(const struct store_ref *ref);
 /* For a log whose session never began, or that a person wants gone. */
 void store_remove(const struct store_ref *ref);
 
@@ -107,6 +110,9 @@ struct store_log;
  * each append has to wake one, at a third more processor time a turn (with 5 at times, with 16
  * always). */
 unsigned store_pool_threads(void);
+/* While it is true for a thread, opening a log there is a fault of the program: test builds end.
+ * For an event loop, which others wait for. */
+void store_reads_nothing(bool nothing);
 
 struct store_log *store_create(struct store *store, const char *id, struct err *err);
 /* The same, but where the back end can, the first append makes it, or fails. */

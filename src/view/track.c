@@ -28,27 +28,34 @@ static bool track_begin(struct track *t, struct err *err) {
 }
 
 /* Nothing has changed that a log tells. */
-static bool is_fresh(const struct track *t, uint64_t bytes, bool owned) {
-  return t->read && bytes == t->bytes && owned == t->owned;
+static bool is_fresh(const struct track *t, uint64_t bytes, uint64_t written, bool owned) {
+  return t->read && bytes == t->bytes && written == t->written && owned == t->owned;
+}
+
+/* A log only grows: one that is as long as before, and yet was written to, is another. */
+static bool is_other(const struct track *t, uint64_t bytes, uint64_t written) {
+  return bytes < t->bytes || (bytes == t->bytes && written != t->written);
 }
 
 bool track_read(struct track *t, struct err *err) {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, written = store_written(&t->ref); /* before the bytes: they may grow */
   bool owned = store_is_owned(&t->ref);
   if (!store_bytes(&t->ref, &bytes)) {
     track_clear(t);
     return err_set(err, ERR_NOT_FOUND, "the log %.200s is not there any more", t->ref.name);
   }
-  if (is_fresh(t, bytes, owned)) {
+  if (is_fresh(t, bytes, written, owned)) {
     assert(t->view.reading != NULL);
     return true;
   }
-  bool more = t->read && bytes >= t->bytes && t->book.state != BOOK_DAMAGED && book_again(&t->book);
+  bool more = t->read && !is_other(t, bytes, written) && t->book.state != BOOK_DAMAGED &&
+              book_again(&t->book);
   if (!more && !track_begin(t, err))
     return false;
   t->read = view_reading_go_on(t->view.reading, &t->book, err);
   reader_rest(&t->book.reader);
   t->bytes = bytes;
+  t->written = written;
   t->owned = owned;
   if (!t->read)
     track_clear(t);

@@ -18,7 +18,7 @@ struct track {
   struct book book; /* with places */
   struct view_session view;
   bool read;
-  uint64_t bytes; /* of the log when it was read */
+  uint64_t bytes, written; /* of the log when it was read */
   bool owned;
 };
 

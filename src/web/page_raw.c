@@ -100,6 +100,7 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
   if (ok) {
     struct html h = page_html(ask, out);
     page_begin(&h, "Records", NULL);
+    part_banner(&h, &track->view);
     put_records_nav(&h, &track->book, &raws);
     if (raws.count == 0)
       HTML(&h, "<p>There is no record behind this one.</p>");
@@ -178,6 +179,7 @@ unsigned page_find(const struct page_ask *ask, struct buf *out) {
             view_found_read(&found, &track->book, str_from(ask->q), LIMIT_WINDOW_FOUND_COUNT, &err);
   struct html h = page_html(ask, out);
   page_begin(&h, "Find", NULL);
+  part_banner(&h, &track->view);
   HTML(&h, "<p><a href=\"./\">The session</a></p>");
   part_find_form(&h, str_from(ask->q));
   if (!ok) {
@@ -222,6 +224,7 @@ unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
   if (start != NULL) {
     struct html h = page_html(ask, out);
     page_begin(&h, "Workflow and configuration", NULL);
+    part_banner(&h, &track->view);
     HTML(&h, "<p><a href=\"./\">The session</a></p><p>As this session has it, with all facets and "
              "calls put in: it does not need the file any more.</p><dl>");
     part_fact(&h, "file", json_view(json_at(start, "workflow_path")));

@@ -342,23 +342,18 @@ static void put_verdict_line(struct html *h, const json_t *judgment) {
   HTML(h, "</p>");
 }
 
-static void put_judgment(struct html *h, const struct page_ask *ask, const struct book *book,
+static void put_judgment(struct html *h, const struct page_ask *ask, const struct track *track,
                          long turn, const struct view_told *told, const char *words) {
   struct buf title = {0}, command = {0};
   buf_printf(&title, "Turn %ld: %s", turn, words);
   buf_printf(&command, "segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
-  put_neighbours(h, book, turn);
+  put_neighbours(h, &track->book, turn);
   put_verdict_line(h, told->judgment);
   HTML(h, "<p>The same on a terminal: <code>");
   html_text(h, buf_view(&command));
   HTML(h, "</code></p>");
-  if (book->state == BOOK_DAMAGED) {
-    HTML(h, "<p class=banner role=note>");
-    html_printf(h, "The log is damaged at record %llu; what stands before it is sound.",
-                (unsigned long long)book->records + 1);
-    HTML(h, "</p>");
-  }
+  part_banner(h, &track->view);
   part_told(h, told, buf_view(&command));
   if (!ask->all)
     HTML(h, "<p><a href=\"?all=1\">Show the texts whole, up to 1 MiB each</a></p>");
@@ -383,7 +378,7 @@ unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
        view_told_read(&told, book, turn, max, max, &err);
   if (ok) {
     struct html h = page_html(ask, out);
-    put_judgment(&h, ask, book, turn, &told, buf_c(&words));
+    put_judgment(&h, ask, track, turn, &told, buf_c(&words));
     view_told_deinit(&told);
   }
   track_free(own);

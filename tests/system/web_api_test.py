@@ -62,6 +62,39 @@ def listed():
         box.end()
 
 
+def told_alike():
+    """A session stands in the list as it is told alone: over, open, running, queued; so does what it asks."""
+    with DaemonBox() as box:
+        over = records(session(box))[0]["session"]
+        left = records(session(box, task="left"))[0]["session"]
+        with open(box.log(left), "rb") as f:
+            lines = f.read().splitlines(keepends=True)
+        with open(box.log(left), "wb") as f:
+            f.write(b"".join(lines[:5]))
+        box.serve("--max-sessions", "1")
+        slow, scenario = simple(box, 60000)
+        first, second = (box.submit(slow, scenario, task="zebra %d" % n) for n in (1, 2))
+        box.wait_status(first, "running")
+        wanted = {over: "complete", left: "open", first: "running", second: "queued"}
+        for query in ("", "?sort=turns", "?limit=1000"):
+            got = {s["id"]: s for s in box.get("/v1/sessions" + query)["sessions"]}
+            expect({i: s["status"] for i, s in got.items()} == wanted, query, got)
+            expect(got[second]["position"] == 1 and all(s == box.get("/v1/sessions/" + i) for i, s in got.items()), query)
+        for status in ("complete", "open", "running", "queued"):
+            names = [s["id"] for s in box.get("/v1/sessions?status=" + status)["sessions"]]
+            expect([wanted[n] for n in names] == [status], status, names)
+        for sid in (second, first):
+            box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        ask = box.file("ask.yaml", "name: q\nmovements:\n- name: q\n  ask: {question: Which?, choices: [a, b]}\n"
+                       "  rules: [{condition: a, next: COMPLETE}, {condition: b, next: ABORT}]\n")
+        sid = box.ask("POST", "/v1/sessions", {"workflow": ask, "cwd": box.cwd})[1]["id"]
+        box.until(lambda: box.get("/v1/inbox")["inbox"], "nothing is asked")
+        item = box.get("/v1/inbox")["inbox"][0]
+        expect(item["id"] == sid and item["question"], item)
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
 def pieces():
     """Turns, records, calls and texts of a session are those of its log and of the commands."""
     with DaemonBox() as box:
@@ -244,4 +277,4 @@ def grows():
 
 
 if __name__ == "__main__":
-    sys.exit(main([listed, pieces, found, compared, providers, changes, grows]))
+    sys.exit(main([listed, told_alike, pieces, found, compared, providers, changes, grows]))

@@ -30,7 +30,7 @@ class Window:
         self.cookie = None
         self.address = None  # where it is, if that is not its host
 
-    def ask(self, method, path, headers=None, body=None, drop=(), absolute=False):
+    def ask(self, method, path, headers=None, body=None, drop=(), absolute=False, raw=None):
         all_headers = {"Host": self.host, **FETCH}
         if self.cookie:
             all_headers["Cookie"] = self.cookie
@@ -43,7 +43,7 @@ class Window:
         connection = http.client.HTTPConnection(*(self.address or (self.host,)), timeout=20)
         connection.putrequest(method, path if absolute else self.path + path, skip_host=True,
                               skip_accept_encoding=True)
-        data = b"" if body is None else json.dumps(body).encode()
+        data = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         if method == "POST":
             all_headers["Content-Length"] = str(len(data))
         for name, value in all_headers.items():

@@ -330,9 +330,16 @@ static void get_events(void *ctx, struct server_request *r) {
 }
 
 static void get_session_events(void *ctx, struct server_request *r) {
+  struct window *w = ctx;
   char id[STORE_ID_BYTES];
-  if (take_id(ctx, r, id))
-    take_watch(ctx, r, id);
+  struct store_ref ref;
+  if (!take_id(w, r, id))
+    return;
+  store_ref(&w->store, id, &ref);
+  if (store_is_there(&ref))
+    take_watch(w, r, id);
+  else
+    on_refuse(w, r);
 }
 
 static const char *const sessions_query[] = {"q", "before", "sort", NULL};

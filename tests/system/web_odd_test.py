@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The window before what is wrong: hostile addresses and bodies, and logs that are damaged, odd, removed or replaced."""
+import hashlib
+import json
+import os
+import sys
+
+from daemon import simple
+from report_cli_test import session
+from support import expect, main, records
+from web_gate_test import NAVIGATE, WebBox, is_closed
+
+OF_SESSION = ("", "1", "2", "99", "integrity", "records", "workflow", "find?q=e")
+BANNER = b"This log is not what was written"
+SID = "01a20651-0000-7000-8000-%012x"
+
+
+def page(window, path):
+    status, headers, body = window.ask("GET", path, NAVIGATE if path == "" else None)
+    expect(status != 200 or headers["Content-Type"].startswith("text/html"), path, headers)
+    return status, body
+
+
+def chained(log, out, change=None, sid=None):
+    """Writes the records as a log whose chain is right; change(record) may change each before."""
+    chain = "0" * 64
+    with open(out, "wb") as f:
+        for record in log:
+            record = {k: v for k, v in record.items() if k != "hash"}
+            if sid and record["type"] == "session_start":
+                record["session"] = sid
+            if change:
+                change(record)
+            body = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()[:-1]
+            chain = hashlib.sha256(chain.encode() + body).hexdigest()
+            f.write(body + b',"hash":"' + chain.encode() + b'"}\n')
+
+
+def addresses():
+    """Ids, turns and cursors that are none: a page says so, or nothing is there; the next page is as before."""
+    with WebBox() as box:
+        sid = records(session(box))[0]["session"]
+        box.serve()
+        window = box.window()
+        before = page(window, f"s/{sid}/2")
+        for wrong in ("-" * 36, "0" * 36, sid[:-1], sid + "0", sid.upper(), "last", "..", "%2e%2e", "..%2f..%2fetc%2fpasswd",
+                      "%00", sid + "%00", sid[:-2] + "%ff", "a" * 300, "a" * 8000, "%F0%9F%90%A8", "s", "*", "{id}",
+                      sid + "%2f..", sid[:-1] + "%27"):
+            for of in OF_SESSION + ("events",):
+                status, body = page(window, f"s/{wrong}/{of}")
+                expect(status == 404, wrong, of, status)
+                expect(b"root:" not in body, wrong)
+        for turn in ("0", "-1", "3", "1e3", "1.0", "+1", " 1", "99999999999999999999", "9223372036854775808", "x" * 100,
+                     "%3Cscript%3E", "1;2", "NaN"):
+            expect(page(window, f"s/{sid}/{turn.replace(' ', '%20')}")[0] == 404, turn)
+        for cursor in ("-1", "x", "1e9", "99999999999999999999", "9223372036854775807", "%00", "%ff", "1%00", "a" * 4000):
+            expect(page(window, f"s/{sid}/?from={cursor}")[0] == 200, cursor)
+            expect(page(window, f"s/{sid}/records?from={cursor}")[0] in (200, 404), cursor)
+            expect(page(window, f"?before={cursor}")[0] == 200, cursor)
+            expect(page(window, f"?sort={cursor}")[0] == 200, cursor)
+        for q in ("%3Cscript%3E", "status:", "status:%ff", "since:", "since:-1d", "since:99999999999999d", "method:x", "%00", "%ff" * 300,
+                  "a" * 600, "a%20" * 2000, "status:" + "a," * 300, "%22%27%3E", "workflow:%2e%2e", ":" * 500, "%20" * 511,
+                  "%E3%81%82" * 300):
+            for of in ("", "audit", f"s/{sid}/find"):
+                status, body = page(window, f"{of}?q={q}")
+                expect(status == 200 and b"<script>" not in body, of, q, status)
+        for odd in ("?nothing=1", "?q=a&Q=b", "audit?from=1", f"s/{sid}/?q=a"):
+            expect(window.ask("GET", odd)[0] == 400, odd)
+        expect(page(window, "?q=bee&q=ant")[0] == 200)
+        for pair in ("", "_", f"{sid}_", f"_{sid}", f"{sid}_{sid}_{sid}", sid, "x_y", f"{sid}_{'0' * 36}", "%00_%00", "a" * 9000):
+            expect(page(window, "compare/" + pair)[0] in (200, 404), pair)
+        for huge in ("x" * 30_000, "q=" + "%41" * 9_000):
+            try:
+                status = window.ask("GET", "?" + huge)[0]
+            except (OSError, AssertionError):  # the library's own page, or hung up on
+                status = 431
+            expect(status in (200, 400, 404, 413, 414, 431), status)
+        expect(page(window, f"s/{sid}/2") == before)
+        box.end()
+
+
+def bodies():
+    """What is posted and is none of what the page posts changes nothing, and says why."""
+    with WebBox() as box:
+        box.serve()
+        workflow, scenario = simple(box, 60000)
+        sid = box.submit(workflow, scenario)
+        box.wait_status(sid, "running")
+        window, other = box.window(), box.window()
+        raw = lambda what, data: window.ask("POST", f"s/{sid}/{what}", body=data)  # noqa: E731
+        for what in ("answer", "approve", "reject", "resume"):
+            for data in ([], "x", 1, None, True, {"question": -1}, {"question": 10**30}, {"question": "1"}, {"choice": 0},
+                         {"text": "x" * 500_000}, {"nothing": 1}, {"rule": "1"}, {"max_movements": -1}, {"provider": ["x"]},
+                         {"why": {"a": [[]] * 1000}}):
+                status, _, body = raw(what, data)
+                expect(400 <= status < 500 and json.loads(body)["detail"], what, data, status, body)
+        for data in (b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"question":1,"question":2}', b"\0" * 1000, b'{"a":"\\ud800"}', b"nan"):
+            got = window.ask("POST", f"s/{sid}/answer", raw=data)
+            expect(400 <= got[0] < 500, data[:20], got)
+        for cookie in ("segue=", "segue=" + "g" * 64, window.cookie + "0", window.cookie.upper(), "segue=" + "0" * 4000, "segue",
+                       "=; segue", window.cookie.replace("segue", "Segue"), "x" * 15_000):
+            got = window.ask("POST", f"s/{sid}/cancel", {"Cookie": cookie}, {})
+            expect(is_closed(got), cookie[:80], got)
+        for wrong in ({"code": window.code}, {"code": other.cookie}, {"code": ["x"]}, {"code": {}}, [], "x", {"code": "0" * 100_000}):
+            expect(window.ask("POST", "enter", body=wrong)[0] == 404, str(wrong)[:80])
+        for unknown in ("0" * 36, "-" * 36):
+            expect(window.ask("POST", f"s/{unknown}/cancel", body={})[0] == 404)
+        expect(box.get("/v1/sessions/" + sid)["status"] == "running", "something of this ended it")
+        expect(other.ask("POST", f"s/{sid}/cancel", body={})[0] == 200)
+        box.check_all()
+        box.end()
+
+
+def damaged():
+    """A log that is not what was written: every page of it says so, and shows what stands there."""
+    with WebBox() as box:
+        path = session(box, task="look at the ant")
+        sid = records(path)[0]["session"]
+        with open(path, "rb") as f:
+            good = f.read()
+        box.serve()
+        window = box.window()
+        expect(BANNER not in page(window, f"s/{sid}/records")[1])
+        lines = good.split(b"\n")
+        lines[4] = lines[4].replace(b'"ts":"2', b'"ts":"1')
+        with open(path, "wb") as f:
+            f.write(b"\n".join(lines))
+        for of in ("", "1", "records", "records?from=3", "workflow", "find?q=ant", "find?q=nowhere"):
+            status, body = page(window, f"s/{sid}/{of}")
+            expect(status == 200 and BANNER in body and b"Record 5" in body, of, status, body[:3000])
+        status, body = page(window, f"s/{sid}/integrity")
+        expect(status == 200 and b"class=banner" in body and b"5" in body, body[-2000:])
+        expect(page(window, f"compare/{sid}_{sid}")[0] in (200, 404))
+        got = box.get(f"/v1/sessions/{sid}/integrity")
+        expect(got["ok"] is False and got["bad_record"] == 5, got)
+        # mended by its owner, cut within a record, then as it was
+        with open(path, "wb") as f:
+            f.write(good[:-40])
+        status, body = page(window, f"s/{sid}/")
+        expect(status == 200 and BANNER not in body and b"torn tail" in body)
+        with open(path, "wb") as f:
+            f.write(good)
+        expect(BANNER not in page(window, f"s/{sid}/records")[1])
+        box.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main([addresses, bodies, damaged]))
