@@ -81,7 +81,7 @@ json_t *book_next(struct book *b) {
     b->torn_bytes = line.n;
     return NULL;
   }
-  json_t *record = line_parse(line, b->hash, &b->damage);
+  json_t *record = (b->unhashed ? line_parse_unhashed : line_parse)(line, b->hash, &b->damage);
   if (record == NULL)
     return damaged(b, line);
   if (json_integer_value(json_object_get(record, "seq")) != (json_int_t)b->records + 1) {

@@ -39,6 +39,7 @@ struct book {
   struct store_ref ref;
   struct store store; /* that holds the log, and its blobs */
   bool open;
+  bool unhashed; /* set behind book_open: somebody else checks the chain (chain.h) */
   char hash[SHA256_HEX];
   enum book_state state;
   uint64_t records; /* sound ones */

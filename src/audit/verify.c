@@ -2,6 +2,7 @@
 #include "audit/verify.h"
 
 #include "audit/book.h"
+#include "audit/chain.h"
 #include "audit/links.h"
 #include "audit/report_files.h"
 #include "base/log.h"
@@ -23,6 +24,7 @@ enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20 };
 
 struct verifier {
   struct schema *schema;
+  uint64_t beside;
 };
 
 struct verifier *verifier_new(struct err *err) {
@@ -36,7 +38,12 @@ struct verifier *verifier_new(struct err *err) {
   }
   struct verifier *v = xcalloc(1, sizeof *v);
   v->schema = schema;
+  v->beside = UINT64_MAX;
   return v;
+}
+
+void verifier_beside(struct verifier *v, uint64_t bytes) {
+  v->beside = bytes;
 }
 
 void verifier_free(struct verifier *v) {
@@ -82,23 +89,50 @@ static bool check_schema(const struct verifier *v, const json_t *record, struct 
   return status == SCHEMA_OK;
 }
 
+enum phase { NEW, RUNNING, STOPPED, ENDED };
+
+/* All that is known while one log is read. */
+struct verify_pass {
+  struct book book;
+  struct core core;
+  struct links links;
+  enum phase phase;
+  struct report_files reports;
+  char blob_name[SHA256_HEX]; /* of the blob read last; "": none */
+  struct buf blob;
+};
+
+/* A blob that several records name, one after the other, is read and hashed once. The bytes are
+ * borrowed until the next. */
+static bool verify_blob(struct verify_pass *r, const char *name, struct str *bytes,
+                        struct err *err) {
+  if (strcmp(r->blob_name, name) != 0) {
+    buf_clear(&r->blob);
+    r->blob_name[0] = '\0';
+    if (!store_blob_get(&r->book.store, name, &r->blob, err))
+      return false;
+    (void)snprintf(r->blob_name, sizeof r->blob_name, "%s", name);
+  }
+  *bytes = buf_view(&r->blob);
+  return true;
+}
+
 /* Every member "<key>_blob" names a blob that must be there, with its bytes and their number. */
-static bool check_blobs(const struct book *b, const json_t *record, struct err *err) {
+static bool check_blobs(struct verify_pass *r, const json_t *record, struct err *err) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)record, key, value) {
     size_t n = strlen(key);
     char bytes_key[64];
-    struct buf blob = {0};
+    struct str blob;
     if (n < 6 || n > 40 || strcmp(key + n - 5, "_blob") != 0 || !json_is_string(value))
       continue;
     (void)snprintf(bytes_key, sizeof bytes_key, "%.*s_bytes", (int)(n - 5), key);
-    bool ok = store_blob_get(&b->store, json_string_value(value), &blob, err);
+    bool ok = verify_blob(r, json_string_value(value), &blob, err);
     json_int_t bytes = json_integer_value(json_object_get(record, bytes_key));
     if (ok && (json_int_t)blob.n != bytes)
       ok = err_set(err, ERR_CORRUPT, "its %s has %zu bytes, not %" JSON_INTEGER_FORMAT, key, blob.n,
                    bytes);
-    buf_deinit(&blob);
     if (!ok) {
       err->code = ERR_CORRUPT; /* a missing blob is a damaged log, not a missing log */
       return false;
@@ -126,8 +160,6 @@ static bool verify_check_name(const struct book *b, const char *session, struct 
          err_set(err, ERR_CORRUPT, "it begins session %s, not that of the file's name", session);
 }
 
-enum phase { NEW, RUNNING, STOPPED, ENDED };
-
 /* The order of the session's own records: a start, then stops and resumes in turn, an end. */
 static bool check_order(enum phase *phase, const char *type, struct err *err) {
   bool starts = strcmp(type, "session_start") == 0, resumes = strcmp(type, "session_resume") == 0;
@@ -148,15 +180,18 @@ static bool check_order(enum phase *phase, const char *type, struct err *err) {
 }
 
 static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *err) {
-  const struct book *b = ctx;
-  return store_blob_get(&b->store, sha256, out, err);
+  struct str bytes;
+  if (!verify_blob(ctx, sha256, &bytes, err))
+    return false;
+  buf_append(out, bytes.p, bytes.n);
+  return true;
 }
 
 /* Folds the record, and so finds what a resume would: a call that ends and never began, a rule that
  * the workflow has not. */
-static bool check_fold(struct core *core, struct book *b, const json_t *record, struct err *err) {
-  const struct core_source source = {.ctx = b, .blob = blob_of};
-  if (core_apply_json(core, record, NULL, &source, err))
+static bool check_fold(struct verify_pass *r, const json_t *record, struct err *err) {
+  const struct core_source source = {.ctx = r, .blob = blob_of};
+  if (core_apply_json(&r->core, record, NULL, &source, err))
     return true;
   struct err raw = *err;
   const char *why =
@@ -164,29 +199,19 @@ static bool check_fold(struct core *core, struct book *b, const json_t *record, 
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
-/* All that is known while one log is read. */
-struct verify_pass {
-  struct book book;
-  struct core core;
-  struct links links;
-  enum phase phase;
-  struct report_files reports;
-};
-
 static bool check_record(const struct verifier *v, struct verify_pass *r, const json_t *record,
                          struct verify_result *out) {
   struct err *err = &out->why;
   const char *type = verify_word(record, "type");
   if (!check_schema(v, record, err) || !check_order(&r->phase, type, err) ||
-      !check_blobs(&r->book, record, err))
+      !check_blobs(r, record, err))
     return false;
   if (strcmp(type, "session_start") == 0) {
     (void)snprintf(out->session, sizeof out->session, "%s", verify_word(record, "session"));
     if (!check_workflow(record, err) || !verify_check_name(&r->book, out->session, err))
       return false;
   }
-  return links_check(&r->links, &r->book, &r->core, record, err) &&
-         check_fold(&r->core, &r->book, record, err);
+  return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, record, err);
 }
 
 /* Every head that is known of the session: its record is there, and is that one. */
@@ -238,17 +263,20 @@ static void wait_ms(long ms) {
   (void)nanosleep(&time, NULL);
 }
 
-bool verify_log(const struct verifier *v, const struct store_ref *ref,
-                const struct heads *const *heads, size_t heads_count, struct verify_result *out,
-                struct err *err) {
-  struct verify_pass r = {.phase = NEW};
-  struct book *b = &r.book;
+struct verify_heads {
+  const struct heads *const *items;
+  size_t count;
+};
+
+/* Closes the book. unhashed: the chain is left to somebody else. */
+static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhashed,
+                     const struct verify_heads *heads, struct verify_result *out) {
+  struct book *b = &r->book;
   bool sound = true;
   int looks = 0;
   *out = (struct verify_result){0};
-  if (!book_open(b, ref, true, err))
-    return false;
-  core_init(&r.core);
+  b->unhashed = unhashed;
+  core_init(&r->core);
   for (;;) {
     json_t *record = book_next(b);
     if (record == NULL && b->state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(b)) {
@@ -258,8 +286,8 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
     }
     if (record == NULL)
       break;
-    sound = check_record(v, &r, record, out) && check_heads(heads, heads_count, b, out);
-    report_files_note(&r.reports, record);
+    sound = check_record(v, r, record, out) && check_heads(heads->items, heads->count, b, out);
+    report_files_note(&r->reports, record);
     json_decref(record);
     if (!sound)
       break;
@@ -267,11 +295,11 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
   }
   if (sound && b->state == BOOK_DAMAGED)
     out->why = b->damage;
-  if (sound && b->state == BOOK_TORN && r.phase == ENDED)
+  if (sound && b->state == BOOK_TORN && r->phase == ENDED)
     sound = err_set(&out->why, ERR_CORRUPT, "%llu bytes stand behind session_end",
                     (unsigned long long)b->torn_bytes);
   if (sound && b->state != BOOK_DAMAGED)
-    sound = check_last_heads(heads, heads_count, out);
+    sound = check_last_heads(heads->items, heads->count, out);
   if (!sound || b->state == BOOK_DAMAGED) {
     out->state = VERIFY_BAD;
     out->bad_record = out->records + 1;
@@ -279,14 +307,35 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
     out->state = VERIFY_TORN;
     out->torn_bytes = b->torn_bytes;
   } else {
-    out->state = r.phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
-    if (r.phase == NEW)
+    out->state = r->phase == ENDED ? VERIFY_COMPLETE : VERIFY_OPEN;
+    if (r->phase == NEW)
       out->state = VERIFY_EMPTY;
   }
   if (out->state != VERIFY_BAD)
-    look_at_reports(&r, out);
-  report_files_deinit(&r.reports);
-  core_deinit(&r.core);
+    look_at_reports(r, out);
+  report_files_deinit(&r->reports);
+  buf_deinit(&r->blob);
+  core_deinit(&r->core);
   book_close(b);
+}
+
+bool verify_log(const struct verifier *v, const struct store_ref *ref,
+                const struct heads *const *heads, size_t heads_count, struct verify_result *out,
+                struct err *err) {
+  const struct verify_heads known = {heads, heads_count};
+  struct verify_pass r = {.phase = NEW};
+  struct chain chain;
+  if (!book_open(&r.book, ref, true, err))
+    return false;
+  if (reader_bytes(&r.book.reader) >= v->beside && chain_start(&chain, ref)) {
+    run_pass(v, &r, true, &known, out);
+    chain_join(&chain);
+    if (out->state != VERIFY_BAD && chain.records >= out->records)
+      return true;
+    r = (struct verify_pass){.phase = NEW}; /* the first bad record is found in order */
+    if (!book_open(&r.book, ref, true, err))
+      return false;
+  }
+  run_pass(v, &r, false, &known, out);
   return true;
 }

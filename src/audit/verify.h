@@ -4,6 +4,7 @@
  *
  *   v = verifier_new(&err)
  *   verify_log(v, &ref, heads, n, &result, &err)   any number of times; false: it cannot be opened
+ *   verifier_beside(v, bytes)     for a program with a processor to spare
  *   verifier_free(v)
  *
  * A log is sound up to its first bad record; behind that nothing is looked at. What the chain
@@ -51,6 +52,9 @@ struct verify_result {
 struct verifier; /* the compiled schema */
 struct verifier *verifier_new(struct err *err);
 void verifier_free(struct verifier *v);
+/* Hashes of logs of at least so many bytes are checked in a thread beside (chain.h); by default of
+ * none. What is told is the same: a log that is found bad is read once more, in one thread. */
+void verifier_beside(struct verifier *v, uint64_t bytes);
 
 /* heads: what the ledger, and lists kept elsewhere, say of sessions; read before the log is. */
 bool verify_log(const struct verifier *v, const struct store_ref *ref,

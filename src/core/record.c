@@ -7,6 +7,7 @@
 #include "format/json_write.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static const struct str type_names[] = {
     [RECORD_SESSION_END] = NAME("session_end"),
 };
 
-enum { WRITTEN_BYTES = 32 };
+enum { WRITTEN_BYTES = 32, KEY_SLOT_COUNT = 512 };
 
 static const struct record_key {
   struct str name;
@@ -66,11 +67,36 @@ enum record_type record_type_named(struct str name) {
   return (enum record_type)i;
 }
 
+/* The numbers of the members by a hash of their names, from 1 on; 0: nothing. */
+static struct {
+  pthread_once_t once;
+  uint8_t slots[KEY_SLOT_COUNT];
+} key_table = {.once = PTHREAD_ONCE_INIT};
+
+static size_t key_slot(const char *name, size_t n) {
+  if (n == 0)
+    return 0;
+  return (n * 37 + (unsigned char)name[0] * 5 + (unsigned char)name[n / 2] * 11 +
+          (unsigned char)name[n - 1]) %
+         KEY_SLOT_COUNT;
+}
+
+static void fill_key_table(void) {
+  static_assert(MEMBER_COUNT < KEY_SLOT_COUNT / 2, "a search ends at an empty slot");
+  for (size_t i = 0; i < MEMBER_COUNT; i++) {
+    size_t at = key_slot(keys[i].name.p, keys[i].name.n);
+    while (key_table.slots[at] != 0)
+      at = (at + 1) % KEY_SLOT_COUNT;
+    key_table.slots[at] = (uint8_t)(i + 1);
+  }
+}
+
 static enum member record_key_of(const char *name, size_t n) {
-  size_t i = 0;
-  while (i < MEMBER_COUNT && !str_eq(keys[i].name, (struct str){name, n}))
-    i++;
-  return (enum member)i;
+  (void)pthread_once(&key_table.once, fill_key_table);
+  for (size_t at = key_slot(name, n); key_table.slots[at] != 0; at = (at + 1) % KEY_SLOT_COUNT)
+    if (str_eq(keys[key_table.slots[at] - 1].name, (struct str){name, n}))
+      return (enum member)(key_table.slots[at] - 1);
+  return MEMBER_COUNT;
 }
 
 /* --- times --- */

@@ -11,17 +11,22 @@
 #include <emmintrin.h>
 #endif
 
+#if defined(__SSE2__)
+/* A bit for each byte that is a quote, a backslash, a control character or not ASCII. */
+static int plain_ends(__m128i v) {
+  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+  /* signed compare: bytes from 0x80 count as negative, so they are below space too */
+  return _mm_movemask_epi8(
+      _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
+                   _mm_cmplt_epi8(v, _mm_set1_epi8(0x20))));
+}
+#endif
+
 /* first byte from i that is a quote, a backslash, a control character or not ASCII */
 static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
 #if defined(__SSE2__)
-  const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
-  const __m128i space = _mm_set1_epi8(0x20);
   while (i + 16 <= n) {
-    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
-    /* signed compare: bytes from 0x80 count as negative, so they are below space too */
-    __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
-                               _mm_cmplt_epi8(v, space));
-    int mask = _mm_movemask_epi8(hit);
+    int mask = plain_ends(_mm_loadu_si128((const __m128i *)(const void *)(text + i)));
     if (mask)
       return i + (size_t)__builtin_ctz((unsigned)mask);
     i += 16;
@@ -33,6 +38,23 @@ static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
       break;
   }
   return i;
+}
+
+enum { PLAIN_BLOCK = 16 };
+
+/* Copies what is plain of the next block, for which there is room; how much that was. */
+static size_t copy_plain(const char *text, size_t n, char *out) {
+#if defined(__SSE2__)
+  if (n >= PLAIN_BLOCK) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)text);
+    int mask = plain_ends(v);
+    _mm_storeu_si128((__m128i *)(void *)out, v);
+    return mask ? (size_t)__builtin_ctz((unsigned)mask) : PLAIN_BLOCK;
+  }
+#endif
+  size_t k = jscan_plain_run(text, n < PLAIN_BLOCK ? n : PLAIN_BLOCK, 0);
+  memcpy(out, text, k);
+  return k;
 }
 
 /* four hexadecimal digits at text[i], or -1 */
@@ -51,24 +73,9 @@ static int hex4(const char *text, size_t n, size_t i) {
 
 /* what the byte after a backslash stands for; 0 when it is u or nothing */
 static char simple_escape(char c) {
-  switch (c) {
-  case '"':
-  case '\\':
-  case '/':
-    return c;
-  case 'b':
-    return '\b';
-  case 'f':
-    return '\f';
-  case 'n':
-    return '\n';
-  case 'r':
-    return '\r';
-  case 't':
-    return '\t';
-  default:
-    return '\0';
-  }
+  static const char plain[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                                  ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+  return plain[(unsigned char)c];
 }
 
 /* text[*i] is the byte after the backslash; moves *i behind the escape */
@@ -111,19 +118,32 @@ static size_t wide_run(const char *text, size_t n, size_t i) {
   return i;
 }
 
-/* Decodes escapes of one byte in place, one after the other, as long as there is room for the run
- * [*copied, i) before them. Returns the offset behind the last. */
+/* Decodes plain runs and escapes of one byte, one after the other, from the run [*copied, i) on, as
+ * long as there is room. Returns the offset behind the last. */
 static size_t simple_run(struct jscan *js, size_t i, size_t *copied) {
   struct buf *b = &js->decoded;
-  while (i + 1 < js->n && js->text[i] == '\\' && b->n + (i - *copied) + 1 < b->cap) {
-    char plain = simple_escape(js->text[i + 1]);
-    if (!plain)
-      break;
+  if (b->n + (i - *copied) + 1 >= b->cap)
+    return i;
+  if (i > *copied)
     memcpy(b->p + b->n, js->text + *copied, i - *copied);
-    b->n += i - *copied;
-    b->p[b->n++] = plain;
-    i = *copied = i + 2;
+  b->n += i - *copied;
+  *copied = i;
+  while (i + 1 < js->n && b->n + PLAIN_BLOCK < b->cap) {
+    if (js->text[i] == '\\') {
+      char plain = simple_escape(js->text[i + 1]);
+      if (!plain)
+        break;
+      b->p[b->n++] = plain;
+      i += 2;
+      continue;
+    }
+    size_t k = copy_plain(js->text + i, js->n - i, b->p + b->n);
+    if (k == 0)
+      break;
+    b->n += k;
+    i += k;
   }
+  *copied = i;
   return i;
 }
 

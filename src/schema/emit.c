@@ -351,6 +351,36 @@ static uint32_t child(struct emit *e, enum keyword_id id, const char *keyword) {
   return schema_compile_child(e->c, e->entry, e->have[id], keyword, NULL);
 }
 
+static bool has_keyword(const struct emit *e, const json_t *schema, enum keyword_id id) {
+  const json_t *have[KEYWORD_COUNT] = {NULL};
+  uint32_t entry;
+  if (!schema_index_find(e->c, schema, &entry))
+    return false;
+  schema_entry_keywords(e->c->schema, entry, have);
+  return have[id] != NULL;
+}
+
+/* {"properties": {K: {"const": WORD}}, "required": [K]}: how a record's `type` chooses its shape.
+ * One look at a member answers it. */
+static void note_discriminator(const struct emit *e, struct if_op *o) {
+  json_t *condition = (json_t *)e->have[K_IF];
+  json_t *properties = json_object_get(condition, "properties");
+  const json_t *required = json_object_get(condition, "required");
+  const char *key = json_object_iter_key(json_object_iter(properties));
+  const json_t *member = key ? json_object_get(properties, key) : NULL;
+  const char *word = json_string_value(json_object_get(member, "const"));
+  const char *needed = json_string_value(json_array_get(required, 0));
+  if (word == NULL || needed == NULL || strcmp(key, needed) != 0 ||
+      strlen(word) != json_string_length(json_object_get(member, "const")) ||
+      json_object_size(condition) != 2 || json_object_size(properties) != 1 ||
+      json_object_size(member) != 1 || json_array_size(required) != 1 ||
+      !has_keyword(e, condition, K_PROPERTIES) || !has_keyword(e, condition, K_REQUIRED) ||
+      !has_keyword(e, member, K_CONST))
+    return;
+  o->key = key;
+  o->word = word;
+}
+
 static void emit_combinations(struct emit *e) {
   emit_reference(e, K_REF, "$ref");
   emit_reference(e, K_DYNAMIC_REF, "$dynamicRef");
@@ -364,7 +394,10 @@ static void emit_combinations(struct emit *e) {
   }
   if (e->have[K_IF]) {
     struct if_op *o = get(e, sizeof *o);
-    *o = (struct if_op){child(e, K_IF, "if"), child(e, K_THEN, "then"), child(e, K_ELSE, "else")};
+    *o = (struct if_op){.condition = child(e, K_IF, "if"),
+                        .then_node = child(e, K_THEN, "then"),
+                        .else_node = child(e, K_ELSE, "else")};
+    note_discriminator(e, o);
     schema_compile_op(e->c, OP_IF, ON_ANY, "if")->u.branch = o;
   }
 }

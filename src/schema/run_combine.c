@@ -3,6 +3,7 @@
 #include "schema/run.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Quietly, and with marks that count only if the branch is valid. */
 static bool run_branch(struct vm *vm, uint32_t node, const json_t *value, struct marks *marks) {
@@ -145,6 +146,18 @@ static bool one_of(struct vm *vm, const struct node *node, const struct op *op, 
   return found == 1;
 }
 
+static bool is_const_word(const json_t *value, const char *word) {
+  const char *text = json_string_value(value);
+  return text != NULL && json_string_length(value) == strlen(word) && strcmp(text, word) == 0;
+}
+
+static bool if_holds(struct vm *vm, const struct if_op *o, const json_t *value,
+                     struct marks *marks) {
+  if (o->key != NULL && marks == NULL && json_is_object(value))
+    return is_const_word(json_object_get(value, o->key), o->word);
+  return run_branch(vm, o->condition, value, marks);
+}
+
 bool schema_run_combination(struct vm *vm, const struct node *node, const struct op *op,
                             const json_t *value, struct marks *marks) {
   switch ((int)op->code) {
@@ -171,7 +184,7 @@ bool schema_run_combination(struct vm *vm, const struct node *node, const struct
   }
   default: {
     const struct if_op *o = op->u.branch;
-    uint32_t next = run_branch(vm, o->condition, value, marks) ? o->then_node : o->else_node;
+    uint32_t next = if_holds(vm, o, value, marks) ? o->then_node : o->else_node;
     return next == NODE_NONE || schema_run_node(vm, next, value, marks);
   }
   }

@@ -36,12 +36,16 @@ bool line_ends_well(struct str line) {
   return str_starts(suffix, MEMBER) && str_ends(suffix, "\"}");
 }
 
-bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
-                struct err *err) {
+static bool has_form(struct str line, struct err *err) {
   if (!line_ends_well(line) && !str_starts(line, "{\"v\":"))
     return err_set(err, ERR_CORRUPT, "it is no record of a session");
-  if (!line_ends_well(line))
-    return err_set(err, ERR_CORRUPT, "it does not end with its hash");
+  return line_ends_well(line) || err_set(err, ERR_CORRUPT, "it does not end with its hash");
+}
+
+bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
+                struct err *err) {
+  if (!has_form(line, err))
+    return false;
   sha256_hex(before, 64, line.p, line.n - SUFFIX_BYTES, hash);
   if (memcmp(hash, line.p + line.n - 66, 64) != 0)
     return err_set(err, ERR_CORRUPT,
@@ -66,18 +70,27 @@ json_t *line_read(struct str line, bool *duplicate) {
   return NULL;
 }
 
+static json_t *read_once(struct str line, struct err *err) {
+  bool duplicate;
+  json_t *record = line_read(line, &duplicate);
+  if (record != NULL && !duplicate)
+    return record;
+  json_decref(record);
+  (void)err_set(err, ERR_CORRUPT, duplicate ? "it has a member twice" : "it is not a JSON object");
+  return NULL;
+}
+
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
   char next[SHA256_HEX];
-  bool duplicate;
-  if (!line_check(line, hash, next, err))
-    return NULL;
-  json_t *record = line_read(line, &duplicate);
-  if (record == NULL || duplicate) {
-    json_decref(record);
-    (void)err_set(err, ERR_CORRUPT,
-                  duplicate ? "it has a member twice" : "it is not a JSON object");
-    return NULL;
-  }
-  memcpy(hash, next, SHA256_HEX);
+  json_t *record = line_check(line, hash, next, err) ? read_once(line, err) : NULL;
+  if (record != NULL)
+    memcpy(hash, next, SHA256_HEX);
+  return record;
+}
+
+json_t *line_parse_unhashed(struct str line, char hash[SHA256_HEX], struct err *err) {
+  json_t *record = has_form(line, err) ? read_once(line, err) : NULL;
+  if (record != NULL)
+    memcpy(hash, line.p + line.n - 66, 64);
   return record;
 }

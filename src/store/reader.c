@@ -27,7 +27,13 @@ bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *
   return r->raw != NULL;
 }
 
+/* The lines that were given out make room where more is needed, not at each line. */
 static bool read_more(struct log_reader *r) {
+  if (r->line_at > 0) {
+    memmove(r->buffer.p, r->buffer.p + r->line_at, r->buffer.n - r->line_at);
+    r->buffer.n -= r->line_at;
+    r->line_at = r->start = 0;
+  }
   buf_reserve(&r->buffer, CHUNK_BYTES);
   ssize_t n = reader_read(r, r->offset + r->buffer.n, r->buffer.p + r->buffer.n, CHUNK_BYTES);
   if (n < 0)
@@ -40,32 +46,29 @@ static bool read_more(struct log_reader *r) {
 
 bool reader_next(struct log_reader *r, struct str *line) {
   size_t scanned = 0;
-  assert(r->raw != NULL);
-  if (r->start > 0) {
-    r->offset += r->start;
-    memmove(r->buffer.p, r->buffer.p + r->start, r->buffer.n - r->start);
-    r->buffer.n -= r->start;
-    r->start = 0;
-  }
+  assert(r->raw != NULL && r->start >= r->line_at);
+  r->offset += r->start - r->line_at;
+  r->line_at = r->start;
   for (;;) {
-    const char *nl =
-        r->buffer.n > scanned ? memchr(r->buffer.p + scanned, '\n', r->buffer.n - scanned) : NULL;
+    size_t n = r->buffer.n - r->line_at; /* from the line's begin on */
+    const char *begin = n > 0 ? r->buffer.p + r->line_at : NULL;
+    const char *nl = n > scanned ? memchr(begin + scanned, '\n', n - scanned) : NULL;
     if (nl != NULL) {
-      *line = (struct str){r->buffer.p, (size_t)(nl - r->buffer.p)};
-      r->start = line->n + 1;
+      *line = (struct str){begin, (size_t)(nl - begin)};
+      r->start = r->line_at + line->n + 1;
       r->whole = true;
       return true;
     }
-    scanned = r->buffer.n;
+    scanned = n;
     if (scanned > r->max) {
       r->too_long = true;
       return false;
     }
     if (!r->eof && read_more(r))
       continue;
-    if (r->buffer.n == 0)
+    if (n == 0)
       return false;
-    *line = buf_view(&r->buffer);
+    *line = (struct str){r->buffer.p + r->line_at, n};
     r->start = r->buffer.n;
     r->whole = false;
     return true;
@@ -75,7 +78,7 @@ bool reader_next(struct log_reader *r, struct str *line) {
 void reader_from(struct log_reader *r, uint64_t at) {
   buf_clear(&r->buffer);
   r->offset = at;
-  r->start = 0;
+  r->start = r->line_at = 0;
   r->eof = false;
 }
 
@@ -85,14 +88,14 @@ bool reader_again(struct log_reader *r) {
     return false;
   r->eof = false;
   if (!r->whole) /* the half line was given out: it comes again, whole */
-    r->start = 0;
+    r->start = r->line_at;
   if (replaced)
-    reader_from(r, r->offset + r->start);
+    reader_from(r, r->offset + r->start - r->line_at);
   return true;
 }
 
 void reader_rest(struct log_reader *r) {
-  reader_from(r, r->offset + (r->whole ? r->start : 0));
+  reader_from(r, r->offset + (r->whole ? r->start - r->line_at : 0));
   buf_deinit(&r->buffer);
 }
 

@@ -13,6 +13,7 @@ struct log_reader {
   struct store_raw *raw;
   const struct store_ops *ops;
   struct buf buffer;
+  size_t line_at;  /* of the line given out last, in the buffer */
   size_t start;    /* of what is not given out yet */
   uint64_t offset; /* in the log, of the line given out last */
   bool eof, whole; /* whole: the last line given out ended with a newline */

@@ -7,12 +7,17 @@ Makes logs (tests/system/audit_logs.py), then lets both sides take turns five ti
 least processor time: `segue audit FOLDER`, and audit_floor, a program that reads the same files,
 takes the SHA-256 chain of every line and looks for the ends of lines. Prints the memory that segue
 needed (with an address space limit on its data). Goals: 2 times, 64 MiB.
+
+Then `segue verify` of one log with answers of 60 KB, beside `openssl dgst -sha256` of the same file, by the
+clock. Goal: at least 60 % of its speed.
 """
+import json
 import os
 import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE + "/../system")
@@ -31,8 +36,35 @@ def bounded():
     resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
 
 
+def elapsed(*words):
+    begin = time.perf_counter()
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def verify_beside_openssl(build, folder, turns=1400):
+    rule = [{"condition": "go on", "next": "a"}, {"condition": "over", "next": "COMPLETE"}]
+    flow = {"name": "v", "provider": "script", "max_movements": turns, "judge": {"stages": ["phase1_tag"]},
+            "movements": [{"name": "a", "instruction": "Go on with it and say so.", "bare_prompt": True,
+                           "pass_previous_response": False, "rules": rule}]}
+    text = 'The quick brown fox does "things" in line\nafter line.\n' * 1100 + "[A:1]"
+    for name, data in (("flow", flow), ("replies", {"replies": [{"times": 0, "text": text}]})):
+        with open(f"{folder}/{name}.json", "w") as f:
+            json.dump(data, f)
+    subprocess.run([build + "/segue", "run", folder + "/flow.json", "--scenario", folder + "/replies.json", "--logs",
+                    folder + "/logs", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder)
+    log = next(f"{folder}/logs/{n}" for n in os.listdir(folder + "/logs") if n.endswith(".ndjson"))
+    ours, theirs = [], []
+    for _ in range(7):
+        theirs.append(elapsed("openssl", "dgst", "-sha256", log))
+        ours.append(elapsed(build + "/segue", "verify", log))
+    print(f"one log, {os.path.getsize(log) / 1e6:.1f} MB")
+    print(f"openssl dgst      {min(theirs):.3f} s")
+    print(f"segue verify      {min(ours):.3f} s  {100 * min(theirs) / min(ours):.0f} % of its speed (goal 60)")
+
+
 def main():
-    build = argv[1]
+    build = os.path.abspath(argv[1])
     sessions, turns = int(argv[2]) if len(argv) > 2 else 3000, int(argv[3]) if len(argv) > 3 else 3
     with tempfile.TemporaryDirectory() as folder:
         paths = write(folder, sessions, turns)
@@ -44,6 +76,8 @@ def main():
         print(f"{sessions} logs, {size / 1e6:.1f} MB")
         print(f"read, hash, scan  {min(floors):.3f} s")
         print(f"segue audit       {min(audits):.3f} s  {min(audits) / min(floors):.2f} times (goal 2)")
+    with tempfile.TemporaryDirectory() as folder:
+        verify_beside_openssl(build, folder)
 
 
 main()

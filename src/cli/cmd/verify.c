@@ -10,11 +10,16 @@
 #include "store/heads.h"
 
 #include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Below it the hashes take less time than a thread. */
+static const uint64_t VERIFY_BESIDE_BYTES = 1024 * 1024;
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
@@ -151,24 +156,79 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
   return true;
 }
 
-static void verify_one(struct verifying *v, const struct store_ref *ref) {
-  const struct heads *heads[] = {&v->ledger, &v->kept};
+/* A log that is verified, or cannot be. */
+struct verified {
+  struct store_ref ref;
+  bool opened;
   struct verify_result result;
-  struct store store;
-  struct err err = {0};
-  store_of(ref, &store);
-  if (!load_ledger(v, &store, &err) ||
-      !verify_log(v->verifier, ref, heads, ARRAY_LEN(heads), &result, &err)) {
-    (void)cli_fail("verify", &err);
+  struct err err; /* where it was not opened */
+};
+
+static void verify_read(const struct verifying *v, struct verified *log) {
+  const struct heads *heads[] = {&v->ledger, &v->kept};
+  log->opened =
+      verify_log(v->verifier, &log->ref, heads, ARRAY_LEN(heads), &log->result, &log->err);
+}
+
+static void tell_verified(struct verifying *v, const struct verified *log) {
+  if (!log->opened) {
+    (void)cli_fail("verify", &log->err);
     v->missing = true;
     return;
   }
   if (v->json)
-    print_json(ref->name, &result);
+    print_json(log->ref.name, &log->result);
   else
-    verify_print_line(ref->name, &result);
-  v->bad |= !is_ok(&result);
-  v->counts[result.state]++;
+    verify_print_line(log->ref.name, &log->result);
+  v->bad |= !is_ok(&log->result);
+  v->counts[log->result.state]++;
+}
+
+static void verify_one(struct verifying *v, const struct store_ref *ref) {
+  struct verified log = {.ref = *ref};
+  struct store store;
+  store_of(ref, &store);
+  if (load_ledger(v, &store, &log.err))
+    verify_read(v, &log);
+  tell_verified(v, &log);
+}
+
+/* --- a folder's logs, several at once --- */
+
+enum { VERIFY_LOGS_AT_ONCE = 256, VERIFY_THREADS_MAX = 16 };
+
+/* Logs that are read at once, and told in their order when all of them are. */
+struct batch {
+  const struct verifying *v;
+  struct verified *logs;
+  size_t count;
+  atomic_size_t next;
+};
+
+static void *verify_batch_main(void *arg) {
+  struct batch *batch = arg;
+  size_t i;
+  while ((i = atomic_fetch_add(&batch->next, 1)) < batch->count)
+    verify_read(batch->v, &batch->logs[i]);
+  return NULL;
+}
+
+/* This thread reads, too: without any other it takes longer, that is all. */
+static void verify_batch(struct batch *batch) {
+  pthread_t threads[VERIFY_THREADS_MAX];
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  size_t started = 0, wanted = processors > 0 ? (size_t)processors : 1;
+  if (wanted > VERIFY_THREADS_MAX)
+    wanted = VERIFY_THREADS_MAX;
+  if (wanted > batch->count)
+    wanted = batch->count;
+  atomic_store(&batch->next, 0);
+  while (started + 1 < wanted &&
+         pthread_create(&threads[started], NULL, verify_batch_main, batch) == 0)
+    started++;
+  (void)verify_batch_main(batch);
+  while (started > 0)
+    (void)pthread_join(threads[--started], NULL);
 }
 
 static int id_order(const void *key, const void *id) {
@@ -204,11 +264,18 @@ static void verify_store(struct verifying *v, const char *where) {
     v->missing = true;
     return;
   }
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(&store, ids[i].id, &ref);
-    verify_one(v, &ref);
+  struct batch batch = {.v = v, .logs = xcalloc(VERIFY_LOGS_AT_ONCE, sizeof *batch.logs)};
+  verifier_beside(v->verifier, count == 1 ? VERIFY_BESIDE_BYTES : UINT64_MAX);
+  for (size_t i = 0; i < count; i += batch.count) {
+    batch.count = count - i < VERIFY_LOGS_AT_ONCE ? count - i : VERIFY_LOGS_AT_ONCE;
+    for (size_t k = 0; k < batch.count; k++)
+      store_ref(&store, ids[i + k].id, &batch.logs[k].ref);
+    verify_batch(&batch);
+    for (size_t k = 0; k < batch.count; k++)
+      tell_verified(v, &batch.logs[k]);
   }
+  free(batch.logs);
+  verifier_beside(v->verifier, VERIFY_BESIDE_BYTES);
   find_missing(v, &v->ledger, ids, count);
   find_missing(v, &v->kept, ids, count);
   free(ids);
@@ -264,6 +331,7 @@ static int verify(int argc, char **argv) {
   v.json = cli_flag(&args, "json");
   if (!load_kept(&v, &args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return cli_fail("verify", &err);
+  verifier_beside(v.verifier, VERIFY_BESIDE_BYTES);
   for (size_t i = 0; i < args.word_count; i++) {
     struct store_ref ref;
     if (stat(args.words[i], &st) == 0 && S_ISDIR(st.st_mode)) {

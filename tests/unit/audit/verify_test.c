@@ -21,6 +21,13 @@ static int setup(void **state) {
   return 0;
 }
 
+/* The same cases, with the hashes in a thread beside. */
+static int setup_beside(void **state) {
+  int failed = setup(state);
+  verifier_beside(verifier, 0);
+  return failed;
+}
+
 static int teardown(void **state) {
   (void)state;
   verifier_free(verifier);
@@ -791,5 +798,6 @@ int main(void) {
       cmocka_unit_test(growing_book),
       cmocka_unit_test(damaged_book),
   };
-  return cmocka_run_group_tests(tests, setup, teardown);
+  int failed = cmocka_run_group_tests_name("one thread", tests, setup, teardown);
+  return failed + cmocka_run_group_tests_name("two threads", tests, setup_beside, teardown);
 }
