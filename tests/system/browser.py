@@ -2,6 +2,7 @@
 
 with Browser() as b: b.open(url); b.run("return document.title"); b.console()
 """
+import hashlib
 import json
 import os
 import shutil
@@ -11,7 +12,24 @@ import time
 import urllib.error
 import urllib.request
 
+AXE = os.environ.get("SEGUE_AXE", "")  # the path of axe.min.js; without it npm is asked for it
+AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"  # 4.14.1
 CAN = bool(shutil.which("chromedriver") and shutil.which("chromium"))
+
+
+def axe_script(folder):
+    """The text of axe.min.js 4.14.1, or None."""
+    path = AXE or folder + "/package/axe.min.js"
+    if not AXE and shutil.which("npm"):
+        subprocess.run("npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz", shell=True, cwd=folder,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as f:
+        script = f.read()
+    if hashlib.sha256(script).hexdigest() != AXE_SHA256:
+        raise AssertionError("this is another axe than 4.14.1: " + path)
+    return script.decode()
 
 
 class Browser:
@@ -51,6 +69,13 @@ class Browser:
         self.driver.wait()
         self.driver.stdout.close()
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def violations(self, axe):
+        """What axe finds on the page: (rule, impact, element) each."""
+        self.run(axe)
+        return self.ask("POST", "/execute/async", {"args": [], "script":
+            "const done = arguments[0]; axe.run().then((r) => done(r.violations.map("
+            "(v) => [v.id, v.impact, v.nodes[0].html.slice(0, 150)])))"})
 
     def ask(self, method, path, body=None):
         request = urllib.request.Request(

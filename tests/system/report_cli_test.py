@@ -215,11 +215,11 @@ def changed():
 
 
 def in_a_browser():
-    """From file://: no request but its own, nothing on the console, readable without its style."""
+    """From file://: no request but its own, nothing on the console, nothing that axe finds, in light and dark."""
     if not browser.CAN:
-        print("  no chromium and chromedriver: skipped")
-        return
+        return "skipped: no chromium and chromedriver"
     with Box() as box, browser.Browser() as b:
+        axe = browser.axe_script(box.dir)
         for text in HOSTILE[:6]:
             session(box, task=text, said=(text + " [WORK:1]", text + " [CHECK:1]"))
         for word in (box.log_paths()[0], box.logs):
@@ -229,8 +229,13 @@ def in_a_browser():
             expect([r for r in b.requests() if r.startswith(("http", "file"))] == [url])
             expect(b.console() == [], b.console())
             expect(b.run("return getComputedStyle(document.body).margin") == "0px", "no style")
-            wide = b.run("return document.documentElement.scrollWidth - innerWidth")
-            expect(wide <= 0, "the page scrolls sideways by", wide)
+            for width, dark in ((1280, False), (1280, True), (360, False)):
+                b.emulate(width=width, dark=dark)
+                wide = b.run("return document.documentElement.scrollWidth - innerWidth")
+                expect(wide <= 0, "the page scrolls sideways by", wide, "at", width)
+                found = b.violations(axe) if axe else []
+                expect(found == [], width, dark, word, found)
+        return None if axe else "without axe: no axe.min.js (SEGUE_AXE), and npm does not bring it"
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """The window's pages in a real browser: they say what the logs say, live, by keys, and whatever the logs
 hold they stay pages."""
-import hashlib
 import itertools
 import json
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 
 import browser
@@ -21,22 +18,6 @@ from web_gate_test import WebBox
 
 READY = "return document.readyState == 'complete' && !!document.querySelector('#main h1')"
 H1 = "const h = document.querySelector('#main h1'); return h && h.textContent"
-AXE = os.environ.get("SEGUE_AXE", "")  # the path of axe.min.js; without it npm is asked for it
-AXE_SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"  # 4.14.1
-
-
-def axe_script(folder):
-    """The text of axe.min.js 4.14.1, or None."""
-    path = AXE or folder + "/package/axe.min.js"
-    if not AXE and shutil.which("npm"):
-        subprocess.run("npm pack --silent axe-core@4.14.1 && tar xzf axe-core-4.14.1.tgz", shell=True, cwd=folder,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=60)
-    if not os.path.exists(path):
-        return None
-    with open(path, "rb") as f:
-        script = f.read()
-    expect(hashlib.sha256(script).hexdigest() == AXE_SHA256, "this is another axe than 4.14.1:", path)
-    return script.decode()
 
 
 def enter(b, url):
@@ -594,7 +575,7 @@ def large():
 def access():
     """axe finds nothing, light and dark, wide and narrow; at 360 pixels no page scrolls sideways."""
     with Box() as box:
-        axe = axe_script(box.dir)
+        axe = browser.axe_script(box.dir)
         if axe is None:
             return "skipped: no axe.min.js (SEGUE_AXE), and npm does not bring it"
         path = session(box)
@@ -609,10 +590,7 @@ def access():
                              f"compare/{sid}_{sid}"):
                     b.open(root + page)
                     b.wait(READY)
-                    b.run(axe)
-                    found = b.ask("POST", "/execute/async", {"args": [], "script":
-                        "const done = arguments[0]; axe.run().then((r) => done(r.violations.map("
-                        "(v) => [v.id, v.impact, v.nodes[0].html.slice(0, 150)])))"})
+                    found = b.violations(axe)
                     expect(found == [], width, dark, page, found)
                     wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
                     expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
