@@ -153,7 +153,7 @@ static json_t *listing_row(const struct list_ask *l, const char *id, const struc
   if (brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, &b))
     out = brief_json(&b, id, ref.name, status,
                      s != NULL && s->message != NULL ? s->message : b.message,
-                     strcmp(status, "queued") == 0 ? s->position : 0);
+                     s != NULL && strcmp(status, "queued") == 0 ? s->position : 0);
   brief_deinit(&b);
   return out;
 }
