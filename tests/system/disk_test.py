@@ -83,6 +83,71 @@ movements:
     return [workflow, "--scenario", scenario, "--cwd", box.cwd, "--logs", box.logs]
 
 
+ASKS = """name: asks
+provider: script
+movements:
+  - name: which
+    ask: {question: Which one?}
+    rules: [{condition: when(true), next: make}]
+  - name: make
+    command: [touch, made]
+    approve: true
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def an_answer_is_taken_only_where_it_is_kept():
+    """Full, nobody is told that it was answered, and nothing goes on; with space it is answered as ever."""
+    skip = no_small_disk()
+    if skip:
+        return skip
+    for daemon in (True, False):
+        with SmallDisk() as box:
+            box.env["XDG_RUNTIME_DIR"] = box.dir
+            served = None
+            if daemon:
+                served = box.start("serve", "--logs", box.logs)
+                expect(wait_line(served.stderr, b"ready", []), "it does not serve")
+                done = box.segue("submit", box.file("asks.yaml", ASKS), "--task", "x", "--cwd", box.cwd)
+                expect(done.returncode == 0, done)
+            else:
+                box.segue("run", box.file("asks.yaml", ASKS), "--task", "x", "--cwd", box.cwd, "--logs", box.logs)
+
+            def status():
+                listed = json.loads(box.segue("ls", "--json", "--logs", box.logs).stdout.splitlines()[0])
+                return listed["status"], listed.get("movement")
+
+            def until(wanted):
+                deadline = time.monotonic() + 30
+                while status() != wanted and time.monotonic() < deadline:
+                    time.sleep(0.02)
+                expect(status() == wanted, status(), wanted)
+
+            until(("stopped", "which"))
+            sid = os.path.basename(box.log_paths()[0]).split(".")[0]
+            long = "this " * 819  # with its record more than a page: it cannot fit behind what is there
+            for refused, taken, then in ((["answer", sid, long], ["answer", sid, "this"], ("stopped", "make")),
+                                         (["approve", sid, "--reason", long], ["approve", sid], ("complete", "make"))):
+                box.fill(0)
+                done = box.segue(*refused, "--logs", box.logs)
+                expect(done.returncode == 1 and b"No space left" in done.stderr, refused[0], done.returncode, done.stderr[:300])
+                expect(not os.path.exists(box.cwd + "/made"), "it went on")
+                box.make_space()
+                deadline = time.monotonic() + 30
+                done = box.segue(*taken, "--logs", box.logs)
+                while b"try again" in done.stderr and time.monotonic() < deadline:  # its log is opened again soon
+                    done = box.segue(*taken, "--logs", box.logs)
+                expect(done.returncode == 0, done)
+                if not daemon:
+                    box.segue("resume", sid, "--logs", box.logs)
+                until(then)
+            verified(box, box.log_paths()[0])
+            if served:
+                served.terminate()
+                served.wait()
+    return None
+
+
 def done_as_ever(box, path):
     log = records(path)
     sound(log, [(i, "work", 1 if i < TURNS else 2, "when") for i in range(1, TURNS + 1)])
@@ -314,7 +379,7 @@ def removed_while_it_grows():
 
 CASES = [space_returns, space_returns_for_a_blob, a_signal_while_it_waits, full_from_the_start,
          an_unwritable_folder, a_folder_that_is_a_file, another_owner, two_resumes_race,
-         a_limit_on_file_sizes, removed_while_it_grows]
+         an_answer_is_taken_only_where_it_is_kept, a_limit_on_file_sizes, removed_while_it_grows]
 
 
 def at_once(cases):
