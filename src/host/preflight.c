@@ -224,7 +224,8 @@ static bool in_container(const struct flight *f, const struct movement *m,
 static enum ready ready_of(const struct flight *f, const struct reach_part *part,
                            const struct reach_who *who, struct err *err) {
   if (str_eq_c(who->provider, "script") && !f->p->has_scenario) {
-    (void)err_set(err, ERR_USAGE, "the script provider has no replies: give --scenario FILE");
+    (void)err_set(err, ERR_USAGE, "the script provider has no replies: give %s",
+                  f->p->by_api ? "\"scenario\"" : "--scenario FILE");
     return READY_NO;
   }
   const struct capability *c =
@@ -280,8 +281,8 @@ static bool preflight_check_worker(struct flight *f, const struct reach_part *pa
   if (provider.n == 0) {
     flight_say(f, f->errors,
                "movement " STR_FMT
-               " has no provider: write provider: in the file, or give --provider",
-               STR_ARG(name));
+               " has no provider: write provider: in the file, or give %s",
+               STR_ARG(name), f->p->by_api ? "\"provider\"" : "--provider");
     return false;
   }
   if (str_eq_c(provider, "command")) {
@@ -353,8 +354,8 @@ static void check_part(void *ctx, const struct reach_part *part) {
     if (m->argv != NULL && f->p->marks == NULL) /* lint has said it at its place */
       flight_say(f, f->errors,
                  "nothing can judge " STR_FMT
-                 ": give --provider, or only the stage phase1_tag, which needs none",
-                 STR_ARG(m->name));
+                 ": give %s, or only the stage phase1_tag, which needs none",
+                 STR_ARG(m->name), f->p->by_api ? "\"provider\"" : "--provider");
     return;
   }
   for (size_t i = 0; i < part->count; i++) {

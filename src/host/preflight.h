@@ -43,6 +43,7 @@ struct preflight {
   bool has_scenario, has_task;
   bool looks; /* programs, keys, logins and the task too; else what each provider can do */
   struct preflight_cache *cache; /* or NULL */
+  bool by_api; /* members of a request are told, not options of the command line */
 };
 
 /* Adds to the lists what is not there yet. */

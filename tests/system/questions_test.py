@@ -48,6 +48,9 @@ def a_text_is_judged():
         asked = [r for r in of_type(log, "call_start") if r["purpose"] == "judge"]
         told = "".join(p for p in asked[0]["prompt"] if isinstance(p, str))
         expect("exit status" not in told.lower(), "the judge is told of a command that was not run", told)
+        for more, word in (({"provider": "script"}, 'give "scenario"'),):
+            said = json.dumps(box.ask("POST", "/v1/judge", {**NO_TAG, **more})[1])
+            expect(word.replace('"', '\\"') in said and "--" not in said, more, said)
         down = {"purpose": "judge", "error": {"class": "auth", "message": "no key"}, "times": 0}
         status, value = box.ask("POST", "/v1/judge", {**NO_TAG, "scenario": scenario(down)})
         expect(status == 502 and value["reason"] == "judge_unavailable" and "session" in value, status, value)

@@ -121,6 +121,7 @@ struct preflight launch_flight(const struct launch_body *p) {
                             .has_scenario = l->scenario != NULL,
                             .has_task = l->task.n > 0,
                             .looks = true,
+                            .by_api = l->asks == ASKS_JUDGMENT || l->asks == ASKS_VALUE,
                             .cache = l->generation->looked};
 }
 
