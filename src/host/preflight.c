@@ -280,8 +280,7 @@ static bool preflight_check_worker(struct flight *f, const struct reach_part *pa
   struct err err;
   if (provider.n == 0) {
     flight_say(f, f->errors,
-               "movement " STR_FMT
-               " has no provider: write provider: in the file, or give %s",
+               "movement " STR_FMT " has no provider: write provider: in the file, or give %s",
                STR_ARG(name), f->p->by_api ? "\"provider\"" : "--provider");
     return false;
   }
