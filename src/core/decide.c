@@ -243,6 +243,15 @@ static bool judge_turn(struct step *s, struct turn *turn) {
   return more;
 }
 
+static void step_end_turn(struct step *s, const struct turn *turn) {
+  const struct rule *rule = &s->core->workflow->movements[turn->movement].rules[turn->rule - 1];
+  struct record_draft d;
+  step_turn_record(s, &d, RECORD_TURN_END, turn);
+  record_put_number(&d, MEMBER_RULE, rule->number);
+  record_put_text(&d, MEMBER_NEXT, rule->next);
+  step_emit(s, &d);
+}
+
 /* Moves one turn on as far as one record goes. Returns false when it waits. */
 static bool advance_turn(struct step *s, struct turn *turn) {
   struct call *call;
@@ -280,8 +289,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       more = judge_turn(s, turn);
     buf_deinit(&why);
     return more;
-  case TURN_JUDGED: {
-    const struct movement *m = &s->core->workflow->movements[turn->movement];
+  case TURN_JUDGED:
     if (people_hold(turn, s->core))
       return people_wait(s, turn);
     if (turn->group > 0 && worktree_child_commits(s, turn))
@@ -290,18 +298,11 @@ static bool advance_turn(struct step *s, struct turn *turn) {
       group_end_child(s, turn);
       return true;
     }
-    if (turn->rule == 0) {
+    if (turn->rule == 0)
       step_fail(s, turn);
-      return true;
-    }
-    const struct rule *rule = &m->rules[turn->rule - 1];
-    struct record_draft d;
-    step_turn_record(s, &d, RECORD_TURN_END, turn);
-    record_put_number(&d, MEMBER_RULE, rule->number);
-    record_put_text(&d, MEMBER_NEXT, rule->next);
-    step_emit(s, &d);
+    else
+      step_end_turn(s, turn);
     return true;
-  }
   }
   return false;
 }

@@ -52,8 +52,8 @@ static bool wrong(struct err *err, const char *path, const struct yaml_node *at,
   return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
 }
 
-static bool read_env(struct config *config, const char *path, const struct yaml_node *node,
-                     struct err *err) {
+static bool config_read_env(struct config *config, const char *path, const struct yaml_node *node,
+                            struct err *err) {
   if (node->kind != YAML_LIST)
     return wrong(err, path, node, "env must be a list of names of variables");
   config->env = xcalloc(node->count + 1, sizeof *config->env);
@@ -66,8 +66,8 @@ static bool read_env(struct config *config, const char *path, const struct yaml_
   return true;
 }
 
-static bool read_secrets(struct config *config, const char *path, const struct yaml_node *node,
-                         struct err *err) {
+static bool config_read_secrets(struct config *config, const char *path,
+                                const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_LIST || node->count > LIMIT_SECRET_COUNT)
     return wrong(err, path, node, "secrets must be a list of at most 32 names of variables");
   for (size_t i = 0; i < node->count; i++)
@@ -86,8 +86,8 @@ static bool is_named_before(const struct yaml_pair *pair, size_t k) {
   return found;
 }
 
-static bool read_fallback(struct config *config, const char *path, const struct yaml_node *node,
-                          struct err *err) {
+static bool config_read_fallback(struct config *config, const char *path,
+                                 const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
     return wrong(err, path, node, "fallback must be a map of providers to lists of providers");
   for (size_t i = 0; i < node->count; i++) {
@@ -106,8 +106,8 @@ static bool read_fallback(struct config *config, const char *path, const struct 
 }
 
 /* Nobody may look up prices: they change, and differ by contract. */
-static bool read_prices(struct config *config, const char *path, const struct yaml_node *node,
-                        struct err *err) {
+static bool config_read_prices(struct config *config, const char *path,
+                               const struct yaml_node *node, struct err *err) {
   static const char *const wanted =
       "prices must be a map of models to US dollars a million tokens, such as "
       "{big-model: {input: 3, output: 15, cached: 0.3}}";
@@ -131,8 +131,8 @@ static bool read_prices(struct config *config, const char *path, const struct ya
   return true;
 }
 
-static bool read_workspace(struct config *config, const char *path, const struct yaml_node *node,
-                           struct err *err) {
+static bool config_read_workspace(struct config *config, const char *path,
+                                  const struct yaml_node *node, struct err *err) {
   struct err why;
   json_decref(config->workspace);
   config->workspace = yaml_to_json(node);
@@ -147,61 +147,99 @@ static const char *not_one_word(struct str key, const struct yaml_node *value) {
   return "it must be one word";
 }
 
+static bool config_read_notify(struct config *config, const char *path,
+                               const struct yaml_node *node, struct err *err) {
+  config->notify = notice_set_read(path, node, err);
+  return config->notify != NULL;
+}
+
+static bool config_read_budget(struct config *config, const char *path,
+                               const struct yaml_node *node, struct err *err) {
+  config->budget = day_set_read(path, node, err);
+  return config->budget != NULL;
+}
+
+static bool config_read_sandbox(struct config *config, const char *path,
+                                const struct yaml_node *node, struct err *err) {
+  config->sandbox = sandbox_read(path, node, err);
+  return config->sandbox != NULL;
+}
+
+static bool config_read_options(struct config *config, const char *path,
+                                const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_MAP)
+    return wrong(err, path, node, "options must be a map, such as {temperature: 0}");
+  config->options = yaml_to_json(node);
+  return true;
+}
+
+static bool config_read_reset_wait(struct config *config, const char *path,
+                                   const struct yaml_node *node, struct err *err) {
+  bool off = str_eq_c(node->text, "off") || (node->kind == YAML_BOOL && !node->boolean);
+  if (!off && !str_eq_c(node->text, "on") && node->kind != YAML_BOOL)
+    return wrong(err, path, node, "wait_for_reset must be on or off");
+  config->no_reset_wait = off;
+  return true;
+}
+
+/* Its address is read by the store. */
+static bool config_read_store(struct config *config, const char *path, const struct yaml_node *node,
+                              struct err *err) {
+  (void)config;
+  bool ok = node->kind == YAML_TEXT && store_is_address(node->text.p);
+  return ok || wrong(err, path, node, "store must be an address: write postgres://HOST/DATABASE");
+}
+
+static bool config_read_providers(struct config *config, const char *path,
+                                  const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_MAP)
+    return wrong(err, path, node, "providers must be a map of names to their settings");
+  for (size_t i = 0; i < node->count; i++)
+    if (node->pairs[i].value->kind != YAML_MAP)
+      return wrong(err, path, node->pairs[i].value, "the settings of a provider must be a map");
+  config->providers = yaml_to_json(node);
+  return true;
+}
+
+static bool config_read_word(const char *path, struct str key, const struct yaml_node *node,
+                             char **out, struct err *err) {
+  if (node->kind == YAML_LIST || node->kind == YAML_MAP || node->text.n == 0)
+    return wrong(err, path, node, not_one_word(key, node));
+  *out = xstrndup(node->text.p, node->text.n);
+  return true;
+}
+
+static bool config_read_provider(struct config *config, const char *path,
+                                 const struct yaml_node *node, struct err *err) {
+  return config_read_word(path, STR("provider"), node, &config->provider, err);
+}
+
+static bool config_read_model(struct config *config, const char *path, const struct yaml_node *node,
+                              struct err *err) {
+  return config_read_word(path, STR("model"), node, &config->model, err);
+}
+
+static const struct {
+  const char *key;
+  bool (*read)(struct config *config, const char *path, const struct yaml_node *node,
+               struct err *err);
+} readers[] = {
+    {"provider", config_read_provider}, {"model", config_read_model},
+    {"options", config_read_options},   {"fallback", config_read_fallback},
+    {"prices", config_read_prices},     {"notify", config_read_notify},
+    {"budget", config_read_budget},     {"workspace", config_read_workspace},
+    {"env", config_read_env},           {"wait_for_reset", config_read_reset_wait},
+    {"secrets", config_read_secrets},   {"sandbox", config_read_sandbox},
+    {"store", config_read_store},       {"providers", config_read_providers},
+};
+
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
                       struct err *err) {
   struct str key = pair->key->text;
-  const struct yaml_node *value = pair->value;
   char text[240];
-  if (str_eq_c(key, "env"))
-    return read_env(config, path, value, err);
-  if (str_eq_c(key, "secrets"))
-    return read_secrets(config, path, value, err);
-  if (str_eq_c(key, "notify"))
-    return (config->notify = notice_set_read(path, value, err)) != NULL;
-  if (str_eq_c(key, "budget"))
-    return (config->budget = day_set_read(path, value, err)) != NULL;
-  if (str_eq_c(key, "sandbox"))
-    return (config->sandbox = sandbox_read(path, value, err)) != NULL;
-  if (str_eq_c(key, "options")) {
-    if (value->kind != YAML_MAP)
-      return wrong(err, path, value, "options must be a map, such as {temperature: 0}");
-    config->options = yaml_to_json(value);
-    return true;
-  }
-  if (str_eq_c(key, "wait_for_reset")) {
-    bool off = str_eq_c(value->text, "off") || (value->kind == YAML_BOOL && !value->boolean);
-    if (!off && !str_eq_c(value->text, "on") && value->kind != YAML_BOOL)
-      return wrong(err, path, value, "wait_for_reset must be on or off");
-    config->no_reset_wait = off;
-    return true;
-  }
-  if (str_eq_c(key, "store")) {
-    bool ok = value->kind == YAML_TEXT && store_is_address(value->text.p);
-    return ok ||
-           wrong(err, path, value, "store must be an address: write postgres://HOST/DATABASE");
-  }
-  if (str_eq_c(key, "workspace"))
-    return read_workspace(config, path, value, err);
-  if (str_eq_c(key, "prices"))
-    return read_prices(config, path, value, err);
-  if (str_eq_c(key, "fallback"))
-    return read_fallback(config, path, value, err);
-  if (str_eq_c(key, "providers")) {
-    if (value->kind != YAML_MAP)
-      return wrong(err, path, value, "providers must be a map of names to their settings");
-    for (size_t i = 0; i < value->count; i++)
-      if (value->pairs[i].value->kind != YAML_MAP)
-        return wrong(err, path, value->pairs[i].value, "the settings of a provider must be a map");
-    config->providers = yaml_to_json(value);
-    return true;
-  }
-  if (str_eq_c(key, "provider") || str_eq_c(key, "model")) {
-    if (value->kind == YAML_LIST || value->kind == YAML_MAP || value->text.n == 0)
-      return wrong(err, path, value, not_one_word(key, value));
-    *(str_eq_c(key, "model") ? &config->model : &config->provider) =
-        xstrndup(value->text.p, value->text.n);
-    return true;
-  }
+  for (size_t i = 0; i < ARRAY_LEN(readers); i++)
+    if (str_eq_c(key, readers[i].key))
+      return readers[i].read(config, path, pair->value, err);
   const char *names[ARRAY_LEN(config_keys)];
   config_names(names);
   const char *near = str_nearest(key, names);

@@ -208,6 +208,19 @@ static bool output_ended(const struct process *p) {
   return p->channels[CHANNEL_OUT].fd < 0 && p->channels[CHANNEL_ERR].fd < 0;
 }
 
+static void program_exited(struct process *p) {
+  p->result.duration_ms = clock_mono_ms() - p->start_ms;
+  process_channel_close(&p->channels[CHANNEL_IN]);
+  if (p->state != PROCESS_STATE_RUNNING)
+    return; /* it obeyed our TERM */
+  process_set_state(p, PROCESS_STATE_EXITED);
+  p->grace_end_ms = later(clock_mono_ms(), LIMIT_EXIT_GRACE_MS);
+  if (output_ended(p))
+    process_end_tree(p, PROCESS_END_EXITED);
+  else
+    process_set_timer(p);
+}
+
 void process_event(struct process *p, enum event event) {
   switch (event) {
   case EVENT_STARTED:
@@ -223,16 +236,7 @@ void process_event(struct process *p, enum event event) {
       process_end_tree(p, PROCESS_END_SPAWN_FAILED);
     break;
   case EVENT_EXITED:
-    p->result.duration_ms = clock_mono_ms() - p->start_ms;
-    process_channel_close(&p->channels[CHANNEL_IN]);
-    if (p->state != PROCESS_STATE_RUNNING)
-      break; /* it obeyed our TERM */
-    process_set_state(p, PROCESS_STATE_EXITED);
-    p->grace_end_ms = later(clock_mono_ms(), LIMIT_EXIT_GRACE_MS);
-    if (output_ended(p))
-      process_end_tree(p, PROCESS_END_EXITED);
-    else
-      process_set_timer(p);
+    program_exited(p);
     break;
   case EVENT_OUTPUT_END:
     if (p->state == PROCESS_STATE_EXITED && output_ended(p)) {

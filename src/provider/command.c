@@ -168,17 +168,12 @@ static void command_on_refused(void *ctx, const char *where) {
   confine_denied(&run->sink, where);
 }
 
-static struct provider_run *command_start(const struct provider *self,
-                                          const struct provider_env *env,
-                                          const struct call_request *request,
-                                          const struct provider_sink *sink) {
-  assert(env->processes != NULL);
-  assert(sink->done != NULL);
+static struct command_run *command_run_new(const struct provider *self,
+                                           const struct provider_env *env,
+                                           const struct call_request *request,
+                                           const struct provider_sink *sink) {
   struct command_run *run = xcalloc(1, sizeof *run);
-  struct arena arena = {0};
-  struct err err = {0};
-  char tmpdir[80];
-  char session[96], call[64], attempt[32], key[128];
+  run->base.provider = self;
   run->sink = *sink;
   run->gates = request->gates;
   run->request = request;
@@ -191,9 +186,23 @@ static struct provider_run *command_start(const struct provider *self,
   call_env_hide(run->secrets, env);
   kept_init(&run->out, run->secrets, LIMIT_OUTPUT_BYTES);
   kept_init(&run->err, run->secrets, LIMIT_STDERR_BYTES);
+  (void)snprintf(run->program, sizeof run->program, "%s", request->argv[0]);
+  return run;
+}
+
+static struct provider_run *command_start(const struct provider *self,
+                                          const struct provider_env *env,
+                                          const struct call_request *request,
+                                          const struct provider_sink *sink) {
+  assert(env->processes != NULL);
+  assert(sink->done != NULL);
+  struct command_run *run = command_run_new(self, env, request, sink);
+  struct arena arena = {0};
+  struct err err = {0};
+  char tmpdir[80];
+  char session[96], call[64], attempt[32], key[128];
   (void)snprintf(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(tmpdir, &err);
-  (void)snprintf(run->program, sizeof run->program, "%s", request->argv[0]);
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
   /* For idempotency of what the program does outside: a repeat of the call has the same. */
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
@@ -238,7 +247,6 @@ static struct provider_run *command_start(const struct provider *self,
     run->soon.data = run;
     uv_timer_start(&run->soon, command_on_soon, 0, 0);
   }
-  run->base.provider = self;
   return &run->base;
 }
 

@@ -482,68 +482,102 @@ static bool texts(const json_t *list) {
   return json_is_array(list);
 }
 
+static bool setting_is_program(const json_t *value) {
+  return (json_is_string(value) && json_string_length(value) > 0) ||
+         (texts(value) && json_array_size(value) > 0);
+}
+
+static bool setting_is_map_of_texts(const json_t *value) {
+  const char *variable;
+  json_t *text;
+  bool ok = json_is_object(value);
+  json_object_foreach((json_t *)value, variable, text) ok = ok && json_is_string(text);
+  return ok;
+}
+
+static bool setting_is_transport_or_auto(const json_t *value) {
+  enum transport transport;
+  return json_is_string(value) &&
+         (strcmp(json_string_value(value), "auto") == 0 ||
+          transport_from_name(str_from(json_string_value(value)), &transport));
+}
+
+static bool setting_is_count(const json_t *value) {
+  return json_is_integer(value) && json_integer_value(value) > 0 &&
+         json_integer_value(value) <= LIMIT_CALL_WALL_MS;
+}
+
+static bool setting_is_trust(const json_t *value) {
+  bool ok = json_is_boolean(value) || texts(value);
+  for (size_t i = 0; ok && i < json_array_size(value); i++)
+    ok = json_string_length(json_array_get(value, i)) > 0 &&
+         strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL;
+  return ok;
+}
+
+/* YAML reads off as false. */
+static bool setting_is_sandbox(const json_t *value) {
+  enum sandbox_level level;
+  return json_is_false(value) ||
+         (json_is_string(value) &&
+          sandbox_level_from_name(str_from(json_string_value(value)), &level));
+}
+
+static bool setting_is_network(const json_t *value) {
+  enum sandbox_network network;
+  return json_is_string(value) &&
+         sandbox_network_from_name(str_from(json_string_value(value)), &network);
+}
+
+static bool setting_is_text(const json_t *value) {
+  return json_is_string(value);
+}
+
+static const struct {
+  const char *name;
+  bool (*fits)(const json_t *value); /* NULL: the host checks it */
+  const char *wanted;
+} settings_known[] = {
+    {"program", setting_is_program, "a program's name or path, or a list: it and its first words"},
+    {"tools", texts, "a list of texts"},
+    {"args", texts, "a list of texts"},
+    {"env", texts, "a list of texts"},
+    {"set", setting_is_map_of_texts, "a map of variables to texts"},
+    {"stall_ms", setting_is_count, "an integer above 0"},
+    {"judge_stall_ms", setting_is_count, "an integer above 0"},
+    {"idle_ms", setting_is_count, "an integer above 0"},
+    {"model", setting_is_text, "a text"},
+    {"max_turns", setting_is_count, "an integer above 0"},
+    {"concurrency", NULL, NULL},
+    {"transport", setting_is_transport_or_auto, "auto, exec, native or acp"},
+    {"trust_project", setting_is_trust,
+     "true, false, or a list of folders: absolute paths, or ~/..."},
+    {"sandbox", setting_is_sandbox, "off, guard, strict or container"},
+    {"network", setting_is_network, "open, api or none"},
+    {"image", setting_is_text, "a text"},
+};
+
+static bool unknown_setting(const char *provider, const char *key, struct err *err) {
+  const char *names[ARRAY_LEN(settings_known) + 1] = {0};
+  for (size_t i = 0; i < ARRAY_LEN(settings_known); i++)
+    names[i] = settings_known[i].name;
+  const char *near = str_nearest(str_from(key), names);
+  return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s%s%s", provider, key,
+                 near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
 bool profile_check_settings(const struct profile *p, const json_t *settings, struct err *err) {
-  static const char *const known[] = {
-      "program",        "tools",   "args",    "env",       "set",         "stall_ms",
-      "judge_stall_ms", "idle_ms", "model",   "max_turns", "concurrency", "transport",
-      "trust_project",  "sandbox", "network", "image",     NULL};
   const char *name = p->capability.name, *key;
   json_t *value;
-  enum transport transport;
   json_object_foreach((json_t *)settings, key, value) {
-    struct str k = str_from(key);
-    bool ok = true;
-    const char *wanted = "a text";
-    if (str_eq_c(k, "program")) {
-      wanted = "a program's name or path, or a list: it and its first words";
-      ok = (json_is_string(value) && json_string_length(value) > 0) ||
-           (texts(value) && json_array_size(value) > 0);
-    } else if (str_eq_c(k, "args") || str_eq_c(k, "env") || str_eq_c(k, "tools")) {
-      wanted = "a list of texts";
-      ok = texts(value);
-    } else if (str_eq_c(k, "set")) {
-      const char *variable;
-      json_t *text;
-      wanted = "a map of variables to texts";
-      ok = json_is_object(value);
-      json_object_foreach(value, variable, text) ok = ok && json_is_string(text);
-    } else if (str_eq_c(k, "transport")) {
-      wanted = "auto, exec, native or acp";
-      ok = json_is_string(value) &&
-           (strcmp(json_string_value(value), "auto") == 0 ||
-            transport_from_name(str_from(json_string_value(value)), &transport));
-    } else if (str_eq_c(k, "stall_ms") || str_eq_c(k, "judge_stall_ms") || str_eq_c(k, "idle_ms") ||
-               str_eq_c(k, "max_turns")) {
-      wanted = "an integer above 0";
-      ok = json_is_integer(value) && json_integer_value(value) > 0 &&
-           json_integer_value(value) <= LIMIT_CALL_WALL_MS;
-    } else if (str_eq_c(k, "trust_project")) {
-      wanted = "true, false, or a list of folders: absolute paths, or ~/...";
-      ok = json_is_boolean(value) || texts(value);
-      for (size_t i = 0; ok && i < json_array_size(value); i++)
-        ok = strchr("/~", json_string_value(json_array_get(value, i))[0]) != NULL &&
-             json_string_length(json_array_get(value, i)) > 0;
-    } else if (str_eq_c(k, "sandbox")) { /* YAML reads off as false */
-      enum sandbox_level level;
-      wanted = "off, guard, strict or container";
-      ok = json_is_false(value) ||
-           (json_is_string(value) &&
-            sandbox_level_from_name(str_from(json_string_value(value)), &level));
-    } else if (str_eq_c(k, "network")) {
-      enum sandbox_network network;
-      wanted = "open, api or none";
-      ok = json_is_string(value) &&
-           sandbox_network_from_name(str_from(json_string_value(value)), &network);
-    } else if (str_eq_c(k, "model") || str_eq_c(k, "image")) {
-      ok = json_is_string(value);
-    } else if (str_eq_c(k, "concurrency")) { /* the host's, which checks it */
-    } else {
-      const char *near = str_nearest(k, known);
-      return err_set(err, ERR_FILE, "providers.%s has no setting \"%.60s\"%s%s%s", name, key,
-                     near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
-    if (!ok)
-      return err_set(err, ERR_FILE, "providers.%s.%s must be %s", name, key, wanted);
+    size_t i = 0;
+    while (i < ARRAY_LEN(settings_known) && strcmp(settings_known[i].name, key) != 0)
+      i++;
+    if (i == ARRAY_LEN(settings_known))
+      return unknown_setting(name, key, err);
+    if (settings_known[i].fits != NULL && !settings_known[i].fits(value))
+      return err_set(err, ERR_FILE, "providers.%s.%s must be %s", name, key,
+                     settings_known[i].wanted);
   }
   return settings == NULL || json_is_object(settings) ||
          err_set(err, ERR_FILE, "providers.%s must be a map of settings", name);
