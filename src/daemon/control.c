@@ -224,6 +224,8 @@ const struct server_route control_routes[] = {
      lookup_page_query, control_get_records},
     {"GET", "/v1/sessions/{id}/find", "where a text stands (text)", TAKES_NOTHING,
      lookup_find_query, control_get_found},
+    {"GET", "/v1/sessions/{id}/changes", "the lines that it changed in its files", TAKES_NOTHING,
+     NULL, control_get_changes},
     {"GET", "/v1/sessions/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL,
      control_get_integrity},
     {"POST", "/v1/sessions/{id}/cancel", "end it for good", TAKES_NOTHING, NULL, control_cancel},

@@ -2,8 +2,10 @@
 #include "daemon/control.h"
 
 #include "daemon/counts.h"
+#include "daemon/difference.h"
 #include "daemon/lookup.h"
 #include "daemon/window/window.h"
+#include "format/json_write.h"
 
 #include <string.h>
 
@@ -53,6 +55,29 @@ static void control_look(struct control *api, struct server_request *r, enum loo
   store_ref(api->sessions->env->store, id, &ref);
   if (store_is_there(&ref))
     lookup_take(&api->readings, r, api->shelf, &ref, what);
+  else
+    server_problem(r, 404, NULL, "there is no session %s", id);
+}
+
+static void control_on_changes(void *ctx, struct server_request *r,
+                               const struct difference *difference) {
+  json_t *told = json_pack("{so sb}", "diff", json_text(difference->diff), "cut", difference->cut);
+  (void)ctx;
+  if (difference->why != NULL)
+    json_object_set_new(told, "error", json_text(str_from(difference->why)));
+  server_reply_json(r, 200, told);
+}
+
+void control_get_changes(void *ctx, struct server_request *r) {
+  struct control *api = ctx;
+  char id[STORE_ID_BYTES];
+  struct store_ref ref;
+  if (!control_find(api, r, id))
+    return;
+  store_ref(api->sessions->env->store, id, &ref);
+  if (store_is_there(&ref))
+    difference_take(&api->readings, api->sessions->host->processes, r, &ref, control_on_changes,
+                    api);
   else
     server_problem(r, 404, NULL, "there is no session %s", id);
 }

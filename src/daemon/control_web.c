@@ -48,6 +48,7 @@ bool control_open_window(struct control *api, const char *address, struct err *e
   const struct window_options options = {.loop = api->sessions->host->loop,
                                          .store = api->sessions->env->store,
                                          .shelf = api->shelf,
+                                         .processes = api->sessions->host->processes,
                                          .address = address,
                                          .origin = api->http_origin,
                                          .any_peer = api->http_any_peer,

@@ -26,7 +26,8 @@ static void readings_start(struct readings *rs);
 static void reading_free(struct reading_job *job) {
   list_remove(&job->all->jobs, &job->in_readings);
   buf_deinit(&job->answer.body);
-  job->drop(job->what);
+  if (job->drop != NULL)
+    job->drop(job->what);
   if (job->item != NULL)
     shelf_let_go(job->item);
   free(job);
@@ -35,6 +36,13 @@ static void reading_free(struct reading_job *job) {
 static void reading_run(uv_work_t *work) {
   struct reading_job *job = work->data;
   job->work(job->what, &job->answer);
+}
+
+static void reading_hand_on(struct reading_job *job) {
+  struct server_request *r = job->request;
+  job->request = NULL;
+  job->drop = NULL;
+  job->answer.hand_on(job->what, r);
 }
 
 static void reading_over(uv_work_t *work, int status) {
@@ -47,6 +55,8 @@ static void reading_over(uv_work_t *work, int status) {
     job->item->busy = false;
   if (job->request != NULL && a->err.code != ERR_NONE)
     server_problem(job->request, a->status, NULL, "%s", a->err.text);
+  else if (job->request != NULL && a->hand_on != NULL)
+    reading_hand_on(job);
   else if (job->request != NULL)
     server_reply(job->request, a->status, a->type, buf_view(&a->body));
   reading_free(job);
@@ -106,7 +116,16 @@ void reading_take_of(struct readings *rs, struct server_request *r, struct shelf
 }
 
 size_t readings_busy(const struct readings *rs) {
-  return rs->jobs.count;
+  return rs->jobs.count + rs->more;
+}
+
+void readings_begin_more(struct readings *rs) {
+  rs->more++;
+}
+
+void readings_end_more(struct readings *rs) {
+  assert(rs->more > 0);
+  rs->more--;
 }
 
 void readings_init(struct readings *rs, uv_loop_t *loop) {

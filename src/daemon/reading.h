@@ -6,6 +6,9 @@
  *     drop(what)                              from the loop, always, at the end
  *   reading_take_of(&rs, request, item, work, drop, what)    the same with a track of shelf.h; of
  *                                           those with the same one a single one runs at a time
+ *   answer.hand_on = f                      set by the work: f(what, request) is called from the
+ *                                           loop instead of the answer and of drop, and keeps or
+ *                                           answers the request; see readings_begin_more
  *   readings_busy(&rs)                        so many are not over
  *
  * At most LIMIT_API_READING_COUNT at a time, in their order, so that the pool's other threads are
@@ -23,6 +26,7 @@ struct reading_answer {
   const char *type; /* of the body: a literal; application/json unless set */
   struct buf body;
   struct err err;
+  void (*hand_on)(void *what, struct server_request *r);
 };
 
 typedef void (*reading_work)(void *what, struct reading_answer *answer);
@@ -31,6 +35,7 @@ struct readings {
   uv_loop_t *loop;
   struct list jobs; /* those that run, then those that wait */
   size_t running;
+  size_t more; /* that go on in another way */
 };
 
 void readings_init(struct readings *rs, uv_loop_t *loop);
@@ -39,6 +44,9 @@ void reading_take(struct readings *rs, struct server_request *r, reading_work wo
 /* item: shelf_find; the request lets go of it. */
 void reading_take_of(struct readings *rs, struct server_request *r, struct shelf_item *item,
                      reading_work work, void (*drop)(void *what), void *what);
+/* A request that was handed on is not over until its end is told. */
+void readings_begin_more(struct readings *rs);
+void readings_end_more(struct readings *rs);
 size_t readings_busy(const struct readings *rs);
 
 #endif

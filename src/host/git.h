@@ -18,7 +18,7 @@
 
 #include <jansson.h>
 
-enum { GIT_WORDS = 24 };
+enum { GIT_WORDS = 80 };
 
 /* A file in git's folder: segue's own merge is under way there, see cli/trees/underway.h. */
 #define GIT_SEGUE_MERGE          "SEGUE_MERGE"

@@ -326,6 +326,8 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_judgment(ask, out);
   case PAGE_INTEGRITY:
     return page_integrity(ask, out);
+  case PAGE_CHANGES:
+    return page_changes(ask, out);
   case PAGE_RECORDS:
     return page_records(ask, out);
   case PAGE_FIND:

@@ -16,6 +16,7 @@ enum page_kind {
   PAGE_SESSION,
   PAGE_JUDGMENT,
   PAGE_INTEGRITY,
+  PAGE_CHANGES,
   PAGE_RECORDS,
   PAGE_FIND,
   PAGE_WORKFLOW,
@@ -57,6 +58,9 @@ struct page_ask {
   bool daemon;            /* there is one: its pages are linked */
   struct page_said *said; /* by the running calls of this session; or NULL */
   size_t said_count;
+  struct str diff; /* of PAGE_CHANGES: what git tells */
+  bool diff_cut;
+  const char *diff_why; /* git could not be asked; or NULL */
 };
 
 unsigned page_write(const struct page_ask *ask, struct buf *out);

@@ -111,7 +111,9 @@ static void put_asked_files(struct html *h, const json_t *item) {
                   (long long)json_integer_value(json_at(file, "removed")));
     HTML(h, "</li>");
   }
-  HTML(h, "</ul>");
+  HTML(h, "</ul><p><a");
+  HTML_LINK(h, "/s/", question_word(item, "id"), "/changes");
+  HTML(h, ">Show the changed lines</a></p>");
 }
 
 static void put_last_words(struct html *h, const json_t *item) {

@@ -86,7 +86,7 @@ class Screens:
         return {"sessions": "", "filtered": "?q=status:cancelled", "inbox": "inbox", "session": of,
                 "running": f"s/{self.running}/", "unsure": f"s/{self.unsure}/",
                 "asks": f"s/{self.asks}/", "form": f"s/{self.form}/", "judgment": of + "2", "judgment-unsure": f"s/{self.unsure}/1",
-                "integrity": of + "integrity", "audit": "audit", "providers": "providers",
+                "integrity": of + "integrity", "changes": of + "changes", "audit": "audit", "providers": "providers",
                 "records": of + "records", "find": of + "find?q=work", "workflow": of + "workflow",
                 "compare": f"compare/{self.done}_{self.other}",
                 "compare-hostile": f"compare/{self.done}_{self.hostile}",

@@ -10,7 +10,7 @@ from report_cli_test import session
 from support import expect, main, records
 from web_gate_test import NAVIGATE, WebBox, is_closed
 
-OF_SESSION = ("", "1", "2", "99", "integrity", "records", "workflow", "find?q=e")
+OF_SESSION = ("", "1", "2", "99", "integrity", "changes", "records", "workflow", "find?q=e")
 BANNER = b"This log is not what was written"
 SID = "01a20651-0000-7000-8000-%012x"
 

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
-#include "cli/trees/asked.h"
+#include "cli/trees/trees.h"
 #include "daemon/client.h"
 #include "host/paths.h"
 
@@ -108,7 +108,7 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
     return;
   store_at(&store, where);
   store_ref(&store, inbox_word(item, "id"), &ref);
-  asked_diff(&ref, json_object_get(item, "files"), &diff, &cut);
+  trees_diff(&ref, &diff, &cut);
   buf_safe(&safe, buf_view(&diff), true);
   if (safe.n > 0)
     json_object_set_new(item, "diff", json_stringn(safe.p, safe.n));

@@ -1,171 +1,23 @@
-/* Reads what worktrees a session had, and asks git about them. */
+/* Asks git about the worktrees of a session. */
 #include "cli/trees/trees.h"
 
 #include "base/log.h"
 #include "cli/cli.h"
-#include "format/json_object.h"
 #include "host/paths.h"
-#include "store/brief.h"
-#include "store/reader.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* --- the log --- */
-
-struct tree_reading {
-  struct trees *t;
-  json_t *turns; /* number, as text -> movement */
-};
-
-static char *tree_text(const json_t *object, const char *name) {
-  const char *text = json_string_value(json_object_get(object, name));
-  return text ? xstrdup(text) : NULL;
-}
-
-static struct tree_item *tree_of(const struct trees *t, long turn) {
-  for (size_t i = 0; i < t->count; i++)
-    if (t->items[i].turn == turn)
-      return &t->items[i];
-  return NULL;
-}
-
-static const json_t *turn_start_of(const struct tree_reading *r, long turn) {
-  char number[24];
-  (void)snprintf(number, sizeof number, "%ld", turn);
-  return json_object_get(r->turns, number);
-}
-
-static const char *turn_movement(const struct tree_reading *r, long turn) {
-  const char *name = json_string_value(json_object_get(turn_start_of(r, turn), "movement"));
-  return name ? name : "";
-}
-
-static long turn_item(const struct tree_reading *r, long turn) {
-  return (long)json_integer_value(json_object_get(turn_start_of(r, turn), "item"));
-}
-
-static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
-  struct trees *t = r->t;
-  t->items = xrealloc(t->items, (t->count + 1) * sizeof *t->items);
-  struct tree_item *item = &t->items[t->count++];
-  *item = (struct tree_item){.turn = turn,
-                             .movement = turn > 0 ? xstrdup(turn_movement(r, turn)) : NULL,
-                             .item = turn_item(r, turn),
-                             .branch = tree_text(data, "branch"),
-                             .base = tree_text(data, "base"),
-                             .path = tree_text(data, "path"),
-                             .folder = tree_text(data, "folder")};
-  if (item->branch && item->base && item->path && item->folder && tree_of(t, turn) == item)
-    return;
-  t->count--; /* no record of ours */
-  free(item->movement);
-  free(item->branch);
-  free(item->base);
-  free(item->path);
-  free(item->folder);
-}
-
-static void take_workspace(struct tree_reading *r, const json_t *record) {
-  struct trees *t = r->t;
-  const char *event = json_string_value(json_object_get(record, "event"));
-  const json_t *data = json_object_get(record, "data");
-  long turn = (long)json_integer_value(json_object_get(record, "turn"));
-  json_t *commit = json_object_get(data, "commit");
-  if (event != NULL && strcmp(event, "made") == 0)
-    take_tree(r, data, turn);
-  if (event == NULL || strcmp(event, "committed") != 0 || !json_is_string(commit))
-    return;
-  json_t *entry = json_pack("{sI ss sO}", "turn", (json_int_t)turn, "movement",
-                            turn_movement(r, turn), "commit", commit);
-  if (turn > 0 && tree_of(t, turn) != NULL)
-    json_object_set_new(entry, "of", json_integer(turn));
-  json_array_append_new(t->commits, entry);
-}
-
-static void take_start(struct trees *t, const json_t *record) {
-  const char *task = json_string_value(json_object_get(record, "task"));
-  const char *id = json_string_value(json_object_get(record, "session"));
-  (void)snprintf(t->session, sizeof t->session, "%s", id ? id : "");
-  t->cwd = tree_text(json_object_get(record, "config"), "cwd");
-  t->task = xstrndup(task ? task : "", task ? strcspn(task, "\r\n") : 0);
-  t->source = json_incref(json_object_get(json_object_get(record, "config"), "source"));
-}
-
-static void take_tree_record(struct tree_reading *r, const json_t *record) {
-  struct str type = json_view(json_object_get(record, "type"));
-  char number[24];
-  if (str_eq_c(type, "session_start") && r->t->cwd == NULL) {
-    take_start(r->t, record);
-  } else if (str_eq_c(type, "turn_start")) {
-    (void)snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT,
-                   json_integer_value(json_object_get(record, "turn")));
-    json_object_set_new(r->turns, number,
-                        json_pack("{sO* sO*}", "movement", json_object_get(record, "movement"),
-                                  "item", json_object_get(record, "item")));
-  } else if (str_eq_c(type, "workspace")) {
-    take_workspace(r, record);
-  }
-}
-
-bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) {
-  static const char *const types[] = {"\"session_start\"", "\"turn_start\"", "\"workspace\""};
-  struct tree_reading reading = {t, json_object()};
-  struct log_reader r;
-  struct str line;
-  struct brief brief;
-  *t = (struct trees){.commits = json_array(), .owned = store_is_owned(ref)};
-  bool ok = brief_read(&brief, ref, err);
-  if (ok) {
-    (void)snprintf(t->status, sizeof t->status, "%s", brief.status);
-    brief_deinit(&brief);
-  }
-  ok = ok && reader_open(&r, ref, err);
-  while (ok && reader_next(&r, &line) && r.whole) {
-    bool wanted = false;
-    for (size_t i = 0; i < ARRAY_LEN(types) && !wanted; i++)
-      wanted = memmem(line.p, line.n, types[i], strlen(types[i])) != NULL;
-    json_t *record = wanted ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
-    take_tree_record(&reading, record);
-    json_decref(record);
-  }
-  if (ok)
-    reader_close(&r);
-  json_decref(reading.turns);
-  if (ok && t->cwd == NULL)
-    ok = err_set(err, ERR_INVALID, "its log does not say where it worked");
-  if (!ok)
-    trees_deinit(t);
-  return ok;
-}
-
-void trees_deinit(struct trees *t) {
-  for (size_t i = 0; i < t->count; i++) {
-    free(t->items[i].movement);
-    free(t->items[i].branch);
-    free(t->items[i].base);
-    free(t->items[i].path);
-    free(t->items[i].folder);
-  }
-  free(t->items);
-  free(t->cwd);
-  free(t->task);
-  json_decref(t->source);
-  json_decref(t->commits);
-  *t = (struct trees){0};
-}
 
 static bool worked_on(const struct store_ref *ref, const char *branch) {
   struct trees t;
   struct err err;
   if (!trees_read(&t, ref, &err))
     return false;
-  const struct tree_item *own = tree_of(&t, 0);
+  const struct tree_item *own = trees_own(&t, &err);
   bool is = own != NULL && strcmp(own->branch, branch) == 0;
   trees_deinit(&t);
   return is;
@@ -191,16 +43,6 @@ bool trees_find_branch(const char *branch, const char *logs, struct store_ref *r
       }
   free(ids);
   return found || err_set(err, ERR_NOT_FOUND, "no session worked on branch %.200s", branch);
-}
-
-const struct tree_item *trees_own(const struct trees *t, struct err *err) {
-  const struct tree_item *own = tree_of(t, 0);
-  if (own == NULL)
-    (void)err_set(err, ERR_NOT_FOUND,
-                  "session %s has no branch of its own: it worked in %.300s; --workspace worktree "
-                  "gives one",
-                  t->session, t->cwd);
-  return own;
 }
 
 /* --- git --- */
@@ -256,6 +98,21 @@ bool trees_is_dirty(const char *folder) {
   return dirty;
 }
 
+void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
+  struct trees t = {0};
+  struct err ignored;
+  struct git_ask ask;
+  struct git_answer answer;
+  *cut = false;
+  if (!trees_read(&t, ref, &ignored))
+    return;
+  if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored)) {
+    *cut = trees_take_diff(&answer, out) || t.more_paths;
+    git_answer_deinit(&answer);
+  }
+  trees_deinit(&t);
+}
+
 void trees_sign_as_nobody(struct git_ask *ask) {
   static const char *const nobody[] = {"GIT_AUTHOR_NAME=segue", "GIT_AUTHOR_EMAIL=segue@localhost",
                                        "GIT_COMMITTER_NAME=segue",
@@ -302,11 +159,6 @@ bool trees_commit(const char *folder, struct err *err, ...) {
   buf_deinit(&why);
   git_answer_deinit(&answer);
   return ok;
-}
-
-bool trees_is_there(const char *folder) {
-  struct stat st;
-  return stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 bool trees_discard(const struct trees *t, bool branches, struct err *err) {

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "daemon/window/window.h"
 #include "os/loop.h"
+#include "os/process.h"
 
 #include <signal.h>
 
@@ -13,6 +14,7 @@ struct alone {
   uv_loop_t loop;
   uv_signal_t signals[ARRAY_LEN(alone_signals)];
   struct window *window;
+  struct process_table *processes; /* NULL: git cannot be asked */
   struct store store;
 };
 
@@ -34,7 +36,10 @@ bool window_alone(const char *where, const char *address, bool read_only, window
   if (!loop_init(&a.loop, err))
     return false;
   store_at(&a.store, where);
-  const struct window_options options = {.loop = &a.loop, .store = &a.store, .address = address};
+  struct err ignored;
+  a.processes = process_table_new(&a.loop, &ignored);
+  const struct window_options options = {
+      .loop = &a.loop, .store = &a.store, .processes = a.processes, .address = address};
   a.window = window_new(&options, err);
   bool ok = a.window != NULL;
   if (ok) {
@@ -51,6 +56,8 @@ bool window_alone(const char *where, const char *address, bool read_only, window
       alone_end(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
   }
+  process_table_free(a.processes);
+  uv_run(&a.loop, UV_RUN_DEFAULT);
   if (uv_loop_close(&a.loop) != 0)
     BUG("a handle was left open");
   return ok;

@@ -1,5 +1,6 @@
 /* Serves the window's pages. */
 #include "daemon/window/window.h"
+#include "daemon/difference.h"
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -215,6 +216,35 @@ static void get_integrity(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_INTEGRITY);
 }
 
+static void window_on_changes(void *ctx, struct server_request *r,
+                              const struct difference *difference) {
+  struct window *w = ctx;
+  struct page_ask ask = {.kind = PAGE_CHANGES,
+                         .now_ms = clock_real_ms(),
+                         .daemon = w->options.act != NULL,
+                         .diff = difference->diff,
+                         .diff_cut = difference->cut,
+                         .diff_why = difference->why};
+  struct buf page = {0};
+  (void)snprintf(ask.root, sizeof ask.root, "%s", w->pass.path);
+  unsigned status = page_write(&ask, &page);
+  server_reply(r, status, "text/html; charset=utf-8", buf_view(&page));
+  buf_deinit(&page);
+}
+
+static void get_changes(void *ctx, struct server_request *r) {
+  struct window *w = ctx;
+  char id[STORE_ID_BYTES];
+  struct store_ref ref;
+  if (!take_id(w, r, id))
+    return;
+  store_ref(&w->store, id, &ref);
+  if (store_is_there(&ref))
+    difference_take(&w->readings, w->options.processes, r, &ref, window_on_changes, w);
+  else
+    on_refuse(w, r);
+}
+
 static void get_providers(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_PROVIDERS);
 }
@@ -355,6 +385,7 @@ static const struct server_route window_routes[] = {
     {"GET", "inbox", "what waits for a person", TAKES_NOTHING, NULL, window_get_inbox},
     {"GET", "s/{id}/", "a session", TAKES_NOTHING, session_query, get_session_page},
     {"GET", "s/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL, get_integrity},
+    {"GET", "s/{id}/changes", "the lines that it changed", TAKES_NOTHING, NULL, get_changes},
     {"GET", "s/{id}/records", "its records", TAKES_NOTHING, records_query, get_records},
     {"GET", "s/{id}/find", "where a text stands", TAKES_NOTHING, find_query, get_find},
     {"GET", "s/{id}/workflow", "its workflow and configuration", TAKES_NOTHING, judgment_query,

@@ -28,7 +28,8 @@ struct window_options {
   struct shelf *shelf; /* tracks that others look at too; NULL: the window has its own */
   const char *address; /* "127.0.0.1:PORT", "[::1]:PORT"; PORT 0: any; NULL: 127.0.0.1:0 */
   const char *origin;  /* "https://HOST": where a reverse proxy shows it; NULL: there is none */
-  bool any_peer;       /* the other end may be of another user: the proxy's */
+  struct process_table *processes; /* for git */
+  bool any_peer;                   /* the other end may be of another user: the proxy's */
   /* Answers, or keeps, a request of a browser that changes something; NULL: there is no daemon. */
   void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);
   /* How sessions stand that it has, for a page: *list is malloc'd; or NULL, there is no daemon. */

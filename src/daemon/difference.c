@@ -1,0 +1,95 @@
+/* Asks git what a session changed, for a person who looks. */
+#include "daemon/difference.h"
+
+#include "base/log.h"
+#include "host/worktree/trees.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct difference_job {
+  struct readings *rs;
+  struct server_request *request; /* NULL: its client has left */
+  struct store_ref ref;
+  struct trees trees;
+  struct git_ask ask; /* its words are of trees */
+  struct git git;
+  difference_done done;
+  void *ctx;
+};
+
+static void difference_drop(void *what) {
+  struct difference_job *job = what;
+  git_deinit(&job->git);
+  trees_deinit(&job->trees);
+  free(job);
+}
+
+static void difference_over(struct difference_job *job, struct str diff, bool cut,
+                            const char *why) {
+  const struct difference difference = {diff, cut, why};
+  readings_end_more(job->rs);
+  if (job->request != NULL)
+    job->done(job->ctx, job->request, &difference);
+  difference_drop(job);
+}
+
+static void difference_on_diff(void *ctx, struct git_answer *answer) {
+  struct difference_job *job = ctx;
+  struct buf diff = {0};
+  bool cut = trees_take_diff(answer, &diff) || job->trees.more_paths;
+  difference_over(job, buf_view(&diff), cut, answer->ran ? NULL : buf_c(&answer->err));
+  buf_deinit(&diff);
+}
+
+static void difference_on_drivers(void *ctx, struct git_answer *answer) {
+  struct difference_job *job = ctx;
+  struct err err;
+  git_take_drivers(&job->git, answer);
+  if (job->request == NULL || !answer->ran)
+    difference_over(job, STR(""), false, buf_c(&answer->err));
+  else if (!git_ask(&job->git, &job->ask, difference_on_diff, job, &err))
+    difference_over(job, STR(""), false, err.text);
+}
+
+static void difference_on_gone(void *ctx) {
+  struct difference_job *job = ctx;
+  job->request = NULL;
+  git_cancel(&job->git);
+}
+
+static void difference_ask(void *what, struct server_request *r) {
+  struct difference_job *job = what;
+  const struct git_ask drivers = {.folder = job->ask.folder, .words = {GIT_DRIVERS}};
+  struct err err;
+  job->request = r;
+  readings_begin_more(job->rs);
+  server_keep(r, difference_on_gone, job);
+  if (job->ask.words[0] == NULL)
+    difference_over(job, STR(""), false, NULL);
+  else if (job->git.processes == NULL)
+    difference_over(job, STR(""), false, "no program can be run here");
+  else if (!git_ask(&job->git, &drivers, difference_on_drivers, job, &err))
+    difference_over(job, STR(""), false, err.text);
+}
+
+static void difference_read(void *what, struct reading_answer *answer) {
+  struct difference_job *job = what;
+  answer->hand_on = difference_ask;
+  if (!trees_read(&job->trees, &job->ref, &answer->err))
+    answer->status = answer->err.code == ERR_NOT_FOUND ? 404 : 500;
+  else if (!trees_ask_diff(&job->trees, &job->ask))
+    job->ask = (struct git_ask){0};
+}
+
+void difference_take(struct readings *rs, struct process_table *processes, struct server_request *r,
+                     const struct store_ref *ref, difference_done done, void *ctx) {
+  assert(done != NULL);
+  struct difference_job *job = xcalloc(1, sizeof *job);
+  job->rs = rs;
+  job->ref = *ref;
+  job->done = done;
+  job->ctx = ctx;
+  git_begin(&job->git, processes);
+  reading_take(rs, r, difference_read, difference_drop, job);
+}

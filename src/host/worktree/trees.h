@@ -1,0 +1,52 @@
+/* trees.h - the worktrees of a session and what it changed, as its log tells them.
+ *
+ *   trees_read(&t, &ref, &err)       reads its log, so never on a loop; nothing is asked of git
+ *   trees_ask_diff(&t, &ask)         what to ask git, to get the lines that it changed, and
+ *   trees_take_diff(&answer, &out)   what of the answer is shown
+ *   trees_deinit(&t)                 accepts a zeroed one
+ *
+ * Sessions that work in their folder have no item; their commits are there all the same. The diff
+ * lies between the commit that is checked out (of a worktree: the one it began from) and the files
+ * as they are now. Files that git does not know are not in it, and no program of the repository's
+ * is run. */
+#ifndef SEGUE_HOST_TREES_H
+#define SEGUE_HOST_TREES_H
+
+#include "host/git.h"
+#include "store/store.h"
+
+enum { LIMIT_TREE_PATH_COUNT = 64, LIMIT_TREE_DIFF_BYTES = 64 * 1024 };
+
+struct tree_item {
+  long turn;      /* of a child; 0: the session's own */
+  char *movement; /* the child's; or NULL */
+  long item;      /* of a for_each, from 1; 0: it is of none */
+  char *branch, *base, *path, *folder;
+};
+
+struct trees {
+  char session[STORE_ID_BYTES];
+  char *cwd;      /* where it was started: a folder of the repository */
+  char *task;     /* its first line */
+  json_t *source; /* where it came from: config.source; or NULL */
+  struct tree_item *items;
+  size_t count;
+  json_t *commits; /* array of {turn, movement, commit, of?}: of: a child's turn */
+  json_t *paths;   /* that it changed, each once: the first LIMIT_TREE_PATH_COUNT of them */
+  bool more_paths; /* than those */
+  char status[24];
+  bool owned; /* a process runs it */
+};
+
+bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
+void trees_deinit(struct trees *t);
+/* The session's own. NULL: err says that it has none. */
+const struct tree_item *trees_own(const struct trees *t, struct err *err);
+bool trees_is_there(const char *folder);
+
+/* False: it changed nothing that is known. The words are borrowed from t. */
+bool trees_ask_diff(const struct trees *t, struct git_ask *ask);
+/* Appends whole lines. True: there is more of it. No repository, or no commit, gives none. */
+bool trees_take_diff(const struct git_answer *answer, struct buf *out);
+
+#endif

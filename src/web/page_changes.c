@@ -1,0 +1,55 @@
+/* Writes the lines that a session changed in its files. */
+#include "web/page_session.h"
+#include "web/parts.h"
+
+static void put_changed_line(struct html *h, struct str line, bool head) {
+  if (head) {
+    HTML(h, "<b>");
+    html_text(h, line);
+    HTML(h, "</b>\n");
+  } else if (line.n > 0 && line.p[0] == '+') {
+    HTML(h, "<ins>");
+    html_text(h, line);
+    HTML(h, "</ins>\n");
+  } else if (line.n > 0 && line.p[0] == '-') {
+    HTML(h, "<del>");
+    html_text(h, line);
+    HTML(h, "</del>\n");
+  } else {
+    html_text(h, line);
+    HTML(h, "\n");
+  }
+}
+
+static void put_lines(struct html *h, struct str diff) {
+  bool head = true; /* the lines that name a file, up to its first hunk */
+  HTML(h, "<pre class=diff>");
+  while (diff.n > 0) {
+    struct str line = str_next_line(&diff);
+    head = str_starts(line, "diff --git ") || (head && !str_starts(line, "@@"));
+    put_changed_line(h, line, head);
+  }
+  HTML(h, "</pre>");
+}
+
+unsigned page_changes(const struct page_ask *ask, struct buf *out) {
+  struct html h = page_html(ask, out);
+  page_begin(&h, "Changes", NULL);
+  HTML(&h, "<p><a href=\"./\">The session</a></p>");
+  if (ask->diff.n > 0) {
+    put_lines(&h, ask->diff);
+  } else {
+    HTML(&h, "<p>git knows of no changed line of it");
+    html_printf(&h, "%s%s: ", ask->diff_why != NULL ? ": " : "",
+                ask->diff_why != NULL ? ask->diff_why : "");
+    HTML(&h, "there is no repository or no commit, what it changed was taken back, or the files "
+             "are new to git.</p>");
+  }
+  if (ask->diff_cut)
+    HTML(&h, "<p>There is more of it, which is too long to be shown here.</p>");
+  HTML(&h, "<p class=dim>Between the commit that is checked out (with a worktree: the one that it "
+           "began from) and the files as they are now. New files that git was not told of are not "
+           "in it.</p>");
+  part_end_page(&h);
+  return 200;
+}

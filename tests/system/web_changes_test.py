@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The lines that a session changed: by the API and in the window, with a daemon and without."""
+import os
+import subprocess
+import sys
+
+from support import Box, expect, main
+from web_gate_test import WebBox
+from web_pages_test import alone, browser, enter, text
+
+WORKFLOW = """name: changes
+movements:
+  - name: work
+    command: [sh, -c, "printf '<b>new</b>\\\\n' >> one; seq 30000 > two; echo > unknown"]
+    rules: [{condition: when(true), next: ship}]
+  - name: ship
+    command: [touch, shipped]
+    approve: true
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def repository(box):
+    for name in ("one", "two", "same"):
+        with open(f"{box.cwd}/{name}", "w", encoding="utf-8") as f:
+            f.write("old\n")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=box.cwd, env=box.env, check=True)
+    # Programs of the repository's, which must not run.
+    for key in ("diff.external", "core.fsmonitor", "core.pager"):
+        subprocess.run(["git", "config", key, "touch ran; false"], cwd=box.cwd, env=box.env, check=True)
+
+
+def by_the_api():
+    with WebBox() as box:
+        repository(box)
+        box.serve()
+        sid = box.submit(box.file("changes.yaml", WORKFLOW))
+        box.wait_status(sid, "stopped")
+        for _ in range(20):  # asked often, it leaves nothing open
+            told = box.get(f"/v1/sessions/{sid}/changes")
+        expect("\n+<b>new</b>\n" in told["diff"] and told["cut"] and "unknown" not in told["diff"], told)
+        expect("same" not in told["diff"] and len(told["diff"]) <= 65536 and told["diff"].endswith("\n"), len(told["diff"]))
+        expect(not os.path.exists(box.cwd + "/ran"), "a program of the repository's ran")
+        status, value = box.ask("GET", f"/v1/sessions/{'0' * 36}/changes")
+        expect(status == 404 and value["detail"], value)
+        window = box.window()
+        inbox = window.ask("GET", "inbox")[2]
+        expect(f"/s/{sid}/changes".encode() in inbox, inbox)
+        status, _, page = window.ask("GET", f"s/{sid}/changes")
+        expect(status == 200 and b"<ins>+&#60;b&#62;new&#60;/b&#62;</ins>" in page and b"There is more of it" in page, page[:3000])
+        for wrong in ("0" * 36, "..", sid[:-1]):
+            expect(window.ask("GET", f"s/{wrong}/changes")[0] == 404, wrong)
+        os.rename(box.cwd, box.cwd + "-gone")
+        told = box.get(f"/v1/sessions/{sid}/changes")
+        expect(told["diff"] == "" and told["error"], told)
+        status, _, page = window.ask("GET", f"s/{sid}/changes")
+        expect(status == 200 and told["error"].encode() in page.replace(b"&#39;", b"'"), told, page)
+        os.rename(box.cwd + "-gone", box.cwd)
+        box.check_all()
+        box.end()
+
+
+def of_one_that_changed_nothing():
+    with WebBox() as box:
+        box.serve()
+        sid = box.submit(box.file("nothing.yaml", "name: nothing\nmovements:\n  - name: work\n    command: [touch, one]\n"
+                                   "    rules: [{condition: when(true), next: COMPLETE}]\n"))
+        box.wait_status(sid, "complete")
+        expect(box.get(f"/v1/sessions/{sid}/changes") == {"diff": "", "cut": False})
+        page = box.window().ask("GET", f"s/{sid}/changes")[2]
+        expect(b"git knows of no changed line" in page, page)
+        box.end()
+
+
+def without_a_daemon():
+    with Box() as box:
+        repository(box)
+        box.segue("run", box.file("changes.yaml", WORKFLOW), "--cwd", box.cwd, "--logs", box.logs)
+        sid = os.path.basename(box.log_paths()[0]).split(".")[0]
+        _, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.open(root + "s/" + sid + "/changes")
+            expect("+<b>new</b>" in text(b) and "There is more of it" in text(b), text(b)[:2000])
+            expect(b.run("return document.querySelectorAll('ins').length") > 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main([by_the_api, of_one_that_changed_nothing, without_a_daemon]))
