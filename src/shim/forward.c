@@ -172,7 +172,7 @@ __attribute__((noreturn)) static void forward_serve(pid_t program, int signals, 
       (void)kill(program, (int)info.ssi_signo);
     int end = reap(program);
     if (end >= 0)
-      _exit(end);
+      exit(end);
     for (size_t k = 0; k < LIMIT_PROXY_CONNECTIONS; k++)
       if (pairs[k].fd[0] >= 0 &&
           (fds[pairs[k].polled].revents != 0 || fds[pairs[k].polled + 1].revents != 0))

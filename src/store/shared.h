@@ -5,6 +5,8 @@
  *   status = shared_status(url, &err)        a JSON object: version, workers, sessions, bytes
  *   places = shared_places(url, &err)        who has each session that has not ended, or why nobody
  *   shared_check(url, mend, each, ctx, &err) each row against its log
+ *   shared_tidy(url, &err)                   lines that a removal which was interrupted left
+ *   set = shared_unused_blobs(url, &err)     blobs that nobody put for a day, for store_blobs_sweep
  *
  * url: see postgres/url.h for what may stand in it. Blocking. */
 #ifndef SEGUE_STORE_SHARED_H
@@ -25,6 +27,10 @@ json_t *shared_status(const char *url, struct err *err);
 /* ID -> {"worker", "lease_age_s"} of one that a worker holds; {"waits"} of one in the queue: why it
  * is not taken, as a sentence for people. A new reference, or NULL. */
 json_t *shared_places(const char *url, struct err *err);
+
+bool shared_tidy(const char *url, struct err *err) MUST_CHECK;
+/* A new object whose keys they are, or NULL. */
+json_t *shared_unused_blobs(const char *url, struct err *err);
 
 struct shared_finding {
   const char *session;

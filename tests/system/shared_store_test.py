@@ -258,6 +258,48 @@ def a_row_that_says_more_than_its_log():
         expect(box.segue("store", "check").returncode == 0, "after mending")
 
 
+def old_ones_are_pruned():
+    with SharedBox() as box:
+        long = "word " * 20000
+        scenario = box.file("s.yaml", json.dumps({"replies": [{"text": long + "\n\n[WORK:1]", "times": 0}]}))
+        flow = box.file("w.yaml", "name: w\nprovider: script\nmax_movements: 600\nmovements:\n  - name: work\n    instruction: do the work\n"
+                        "    rules:\n      - {condition: done, next: COMPLETE}\n")
+        for _ in range(3):
+            done = box.segue("run", flow, "--scenario", scenario, "--task", "x", "--cwd", box.cwd, "-q")
+            expect(done.returncode == 0, done)
+        stopped = box.segue("run", box.file("a.yaml", "name: a\nmovements:\n  - name: a\n    ask: {question: why?}\n"
+                                            "    rules: [{condition: when(true), next: COMPLETE}]\n"), "--task", "x", "--cwd", box.cwd)
+        expect(b"STOPPED" in stopped.stdout, stopped)
+        ids = [s["id"] for s in box.json("ls")[1]]
+        expect(len(ids) == 4, ids)
+        done = box.segue("store", "prune", "--older-than", "1d")
+        expect(done.returncode == 0 and done.stdout == b"0 removed\n", done)
+        # Old blobs that nobody names go; those that somebody names stay, however old they are.
+        box.sql("UPDATE segue.blob SET put_at = now() - interval '2 days'; "
+                "INSERT INTO segue.blob VALUES (decode(repeat('ab', 32), 'hex'), 3, now() - interval '2 days'), "
+                "(decode(repeat('cd', 32), 'hex'), 3, now())")
+        # Who was killed while it removed left lines.
+        box.sql("INSERT INTO segue.line SELECT gen_random_uuid(), n, n, '{}' FROM generate_series(1, 2500) n; "
+                "INSERT INTO segue.line SELECT '00000000-0000-7000-8000-000000000001', n, n, '{}' FROM generate_series(1, 2500) n")
+        named = box.sql("SELECT count(*) FROM segue.blob")
+        done = box.segue("store", "prune", "--older-than", "1d")
+        expect(done.returncode == 0, done)
+        left = box.sql("SELECT count(*) FROM segue.line l WHERE NOT EXISTS (SELECT FROM segue.session s WHERE s.id = l.session)")
+        expect(left == "0", left)
+        expect(int(box.sql("SELECT count(*) FROM segue.blob")) == int(named) - 1, named)
+        told = box.segue("store", "prune", "--older-than", "0s", "--dry-run")
+        expect(told.stdout.count(b"\n") == 4 and b"3 would be removed" in told.stdout and len(box.json("ls")[1]) == 4, told)
+        done = box.segue("store", "prune", "--older-than", "0s", "--json")
+        expect(json.loads(done.stdout) == {"removed": 3, "dry_run": False}, done)
+        expect([s["status"] for s in box.json("ls")[1]] == ["stopped"], box.json("ls")[1])
+        expect(box.segue("verify").returncode == 0, "what was pruned is missing")
+        expect(box.segue("store", "prune", "--older-than", "0s", "--stopped").stdout == b"1 removed\n", "stopped")
+        expect(box.sql("SELECT count(*) FROM segue.line") == "0", "lines stay")
+        for words in ([], ["--older-than", "x"], ["--older-than"]):
+            done = box.segue("store", "prune", *words)
+            expect(done.returncode == 2 and done.stderr, words, done)
+
+
 def wrong_addresses():
     with Box() as box:
         for url, says in (
@@ -316,7 +358,8 @@ def roles():
                    "UPDATE segue.session SET fence = 0", "DELETE FROM segue.session",
                    "DELETE FROM segue.chain", "UPDATE segue.worker SET lease_until = now()",
                    "DELETE FROM segue.blob", "TRUNCATE segue.line", "DROP TABLE segue.line",
-                   "SELECT segue.remove(gen_random_uuid())",
+                   "SELECT segue.remove(gen_random_uuid())", "SELECT segue.remove_lines(gen_random_uuid())",
+                   "SELECT segue.left_over()",
                    "CREATE FUNCTION segue.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'"]
         for statement in refused:
             for user in ("wil", "rea"):
@@ -394,5 +437,5 @@ if __name__ == "__main__":
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
                        a_row_that_says_more_than_its_log, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
-                       a_file_beside_the_store])
+                       a_file_beside_the_store, old_ones_are_pruned])
     sys.exit(status)

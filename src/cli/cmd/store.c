@@ -2,6 +2,7 @@
 #include "store/store.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/removal.h"
 #include "store/copy.h"
 #include "store/shared.h"
 #include "store/worker.h"
@@ -13,7 +14,9 @@
 
 static const struct cli_option options[] = {
     {"store", 0, "URL", "the store: postgres://HOST/DATABASE (or SEGUE_STORE)", false},
-    {"dry-run", 0, NULL, "init: print the SQL instead of running it", false},
+    {"dry-run", 0, NULL, "init: print the SQL; prune: print the sessions; nothing is done", false},
+    {"older-than", 0, "AGE", "prune: what ended longer ago than this: 30d, 12h", false},
+    {"stopped", 0, NULL, "prune: also sessions that stopped and could go on", false},
     {"mend", 0, NULL, "check: write rows anew that say something else than their sound log", false},
     {"move", 0, NULL, "export, import: unfinished ones too; they go on there only", false},
     {"json", 0, NULL, "print JSON", false},
@@ -123,6 +126,31 @@ static int store_check(const struct cli_args *args, const char *url) {
     printf("%zu session%s, %zu with a problem\n", c.sessions, c.sessions == 1 ? "" : "s",
            c.problems);
   return c.problems == 0 ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
+static int store_prune(const struct cli_args *args, const char *url) {
+  struct err err = {0};
+  struct store store;
+  struct session_removal r = {.stopped = cli_flag(args, "stopped"),
+                              .only_told = cli_flag(args, "dry-run")};
+  const char *age = cli_value(args, "older-than");
+  bool ok = age != NULL || err_set(&err, ERR_USAGE, "say how old: --older-than 30d");
+  if (!ok || !store_open(&store, url, &err))
+    return cli_fail("store", &err);
+  r.blobs = r.only_told ? json_object() : shared_unused_blobs(url, &err);
+  if (r.blobs == NULL)
+    return cli_fail("store", &err);
+  int worst = removal_take_old(&r, &store, age, "store"), swept = STATUS_COMPLETE;
+  if (!r.only_told && !shared_tidy(url, &err))
+    swept = cli_fail("store", &err);
+  else if (!r.only_told)
+    swept = removal_sweep(&r, &store, "store");
+  if (cli_flag(args, "json"))
+    printf("{\"removed\":%ld,\"dry_run\":%s}\n", r.removed, r.only_told ? "true" : "false");
+  else
+    printf("%ld %s\n", r.removed, r.only_told ? "would be removed" : "removed");
+  json_decref(r.blobs);
+  return swept == STATUS_COMPLETE ? worst : swept;
 }
 
 /* --- from store to store --- */
@@ -241,11 +269,9 @@ static const struct {
   const char *name;
   int (*run)(const struct cli_args *args, const char *url);
   bool words; /* more of them */
-} verbs[] = {{"init", store_init, false},
-             {"status", store_status, false},
-             {"check", store_check, false},
-             {"export", store_export, true},
-             {"import", store_import, true}};
+} verbs[] = {{"init", store_init, false},    {"status", store_status, false},
+             {"check", store_check, false},  {"prune", store_prune, false},
+             {"export", store_export, true}, {"import", store_import, true}};
 
 static int store_run(int argc, char **argv) {
   struct cli_args args;
@@ -260,21 +286,24 @@ static int store_run(int argc, char **argv) {
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
     if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
       return verbs[i].run(&args, url);
-  (void)err_set(&err, ERR_USAGE,
-                "\"%.40s\" is none of init, status, check (without more words), export, import",
-                args.words[0]);
+  (void)err_set(
+      &err, ERR_USAGE,
+      "\"%.40s\" is none of init, status, check, prune (without more words), export, import",
+      args.words[0]);
   return cli_fail("store", &err);
 }
 
 const struct cli_command cmd_store = {
     .name = "store",
-    .arguments = "init|status|check|export [ID...] DIR|import DIR|FILE... [options]",
+    .arguments = "init|status|check|prune|export [ID...] DIR|import DIR|FILE... [options]",
     .summary = "look after a store that several machines share",
     .help =
         "init makes the tables in a PostgreSQL database (14 or newer), or brings them up to date.\n"
         "status tells version, workers, sessions and sizes. check holds each session's row "
         "against\n"
-        "its log. export and import copy sessions byte for byte, with their blobs; what has not\n"
+        "its log. prune removes sessions that ended before --older-than, as segue rm does, and\n"
+        "blobs that no session names and nobody put for a day: it takes the owner's login.\n"
+        "export and import copy sessions byte for byte, with their blobs; what has not\n"
         "ended goes with --move only, and can then not go on where it was. A password never stands "
         "in the URL: use ~/.pgpass, PGPASSWORD, a service file "
         "or\n"

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/resource.h"
 #include "store/postgres/base.h"
+#include "store/postgres/shared.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -137,6 +138,42 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
   }
   conn_close(conn);
   return ok;
+}
+
+/* --- what is left over --- */
+
+bool shared_tidy(const char *url, struct err *err) {
+  enum conn_failure failure;
+  struct pg_base *pg = base_of(url, err);
+  bool more = true;
+  while (more && pg != NULL) {
+    PGresult *answer =
+        base_ask(pg, "SELECT segue.left_over()::text", NULL, 0, false, &failure, err);
+    bool ok = answer != NULL;
+    more = ok && conn_text(answer, 0, 0)[0] != '\0';
+    if (more)
+      ok = shared_remove_lines(pg, conn_text(answer, 0, 0), err);
+    conn_free(answer);
+    if (!ok)
+      return false;
+  }
+  return pg != NULL;
+}
+
+json_t *shared_unused_blobs(const char *url, struct err *err) {
+  enum conn_failure failure;
+  struct pg_base *pg = base_of(url, err);
+  PGresult *answer = NULL;
+  if (pg != NULL)
+    answer = base_ask(pg,
+                      "SELECT encode(sha256, 'hex') FROM segue.blob "
+                      "WHERE put_at < clock_timestamp() - interval '1 day'",
+                      NULL, 0, false, &failure, err);
+  json_t *named = answer != NULL ? json_object() : NULL;
+  for (int i = 0; named != NULL && i < conn_rows(answer); i++)
+    json_object_set_new(named, conn_text(answer, i, 0), json_true());
+  conn_free(answer);
+  return named;
 }
 
 /* --- how it stands --- */

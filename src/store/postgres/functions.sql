@@ -59,7 +59,11 @@ BEGIN
   END IF;
   INSERT INTO segue.session (id, state, owner, fence, needs) VALUES (p_id, 'held', p_worker, 1, p_needs)
   ON CONFLICT DO NOTHING;
-  RETURN CASE WHEN FOUND OR EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.seq = 0
+  IF FOUND THEN
+    DELETE FROM segue.line l WHERE l.session = p_id; -- of one that was removed, and now comes again
+    RETURN 'ok';
+  END IF;
+  RETURN CASE WHEN EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.seq = 0
                                     AND s.state = 'held' AND s.owner = p_worker) THEN 'ok' -- again
               ELSE 'there' END;
 END $$;
@@ -284,14 +288,29 @@ BEGIN
   RETURN true;
 END $$;
 
--- For the owner only: a session and its lines are gone.
+-- For the owner only: a session is gone; its lines go after it, in transactions that stay small.
 CREATE OR REPLACE FUNCTION segue.remove(p_id uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DELETE FROM segue.session s WHERE s.id = p_id AND (s.state <> 'held' OR NOT segue.has_lease(s.owner));
-  IF FOUND THEN
-    DELETE FROM segue.line l WHERE l.session = p_id;
-    RETURN true;
-  END IF;
-  RETURN false;
+  RETURN FOUND;
 END $$;
+
+-- For the owner only: up to 1,000 lines of a session that is gone; how many.
+CREATE OR REPLACE FUNCTION segue.remove_lines(p_id uuid) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE n bigint;
+BEGIN
+  DELETE FROM segue.line l WHERE l.session = p_id AND l.seq IN
+    (SELECT o.seq FROM segue.line o WHERE o.session = p_id ORDER BY o.seq LIMIT 1000)
+    AND NOT EXISTS (SELECT FROM segue.session s WHERE s.id = p_id);
+  GET DIAGNOSTICS n = ROW_COUNT;
+  RETURN n;
+END $$;
+
+-- A session that is gone, but has lines: who removed it was interrupted.
+CREATE OR REPLACE FUNCTION segue.left_over() RETURNS uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT l.session FROM segue.line l
+   WHERE NOT EXISTS (SELECT FROM segue.session s WHERE s.id = l.session) LIMIT 1
+$$;

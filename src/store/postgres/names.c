@@ -99,6 +99,20 @@ static bool shared_bytes(const struct store_ref *ref, uint64_t *bytes) {
   return pg != NULL && shared_look(pg, id, bytes, &owned, &begun);
 }
 
+bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) {
+  const struct conn_arg args[] = {arg_text(id)};
+  enum conn_failure failure;
+  long removed = 1;
+  while (removed > 0) {
+    PGresult *answer = base_ask(pg, "SELECT segue.remove_lines($1)", args, 1, false, &failure, err);
+    if (answer == NULL)
+      return false;
+    removed = (long)conn_number(answer, 0, 0);
+    conn_free(answer);
+  }
+  return true;
+}
+
 static void shared_remove(const struct store_ref *ref) {
   char id[STORE_ID_BYTES];
   struct err err;
@@ -111,7 +125,7 @@ static void shared_remove(const struct store_ref *ref) {
     return;
   PGresult *answer = base_ask(pg, begun ? "SELECT segue.remove($1)" : "SELECT segue.forget($1)",
                               args, 1, false, &failure, &err);
-  if (answer == NULL)
+  if (answer == NULL || (begun && !shared_remove_lines(pg, id, &err)))
     log_warn("%s", err.text);
   conn_free(answer);
 }

@@ -82,4 +82,7 @@ bool shared_labels_append(const struct store *store, const struct label *labels,
                           struct err *err);
 bool shared_labels_read(const struct store *store, label_fn each, void *ctx, struct err *err);
 
+/* Removes the lines of a session that is gone, in small transactions. */
+bool shared_remove_lines(struct pg_base *pg, const char *id, struct err *err) MUST_CHECK;
+
 #endif

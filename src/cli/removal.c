@@ -1,0 +1,124 @@
+/* Removes sessions with all that is theirs. */
+#include "cli/removal.h"
+
+#include "cli/cli.h"
+#include "cli/find.h"
+#include "cli/trees/trees.h"
+#include "store/brief.h"
+#include "store/ledger.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* May it go? Its head goes to the ledger then. False with err->code ERR_NONE: it is passed over. */
+static bool may_remove(const struct session_removal *r, const struct store_ref *ref,
+                       struct ledger_entry *entry, struct err *err) {
+  struct brief brief;
+  int64_t updated;
+  *err = (struct err){0};
+  if (store_is_owned(ref))
+    return !r->old_only && err_set(err, ERR_LOCKED, "a process runs it: %s", ref->name);
+  if (!brief_read(&brief, ref, err))
+    return false;
+  bool running = strcmp(brief.status, "running") == 0;
+  bool goes_on = running || brief_is_stopped(&brief);
+  bool allowed = !goes_on || r->force || (r->stopped && !running);
+  bool young =
+      r->old_only && (!record_time_parse(brief.updated, &updated) || updated > r->since_ms);
+  entry->seq = brief.seq;
+  memcpy(entry->hash, brief.hash, sizeof entry->hash);
+  brief_deinit(&brief);
+  if (!allowed && !r->old_only)
+    return err_set(err, ERR_USAGE, "%s can go on: give %s--force to remove it", entry->session,
+                   running ? "" : "--stopped or ");
+  return allowed && !young;
+}
+
+/* Its worktrees go too, unless there is work that would be lost; a branch whose commits are in no
+ * other one stays. */
+static bool remove_trees(const struct session_removal *r, const struct store_ref *ref,
+                         struct err *err) {
+  struct trees t;
+  struct err ignored;
+  if (!trees_read(&t, ref, &ignored))
+    return true;
+  bool ok = true;
+  for (size_t i = 0; i < t.count && !r->force; i++)
+    if (trees_is_dirty(t.items[i].path))
+      ok = err_set(err, ERR_USAGE,
+                   "%.300s has work that is not committed: commit it, or give "
+                   "--force",
+                   t.items[i].path);
+  ok = ok && trees_discard(&t, false, err);
+  for (size_t i = 0; i < t.count && ok; i++)
+    if (!trees_drop_branch(&t, &t.items[i])) {
+      fputs("segue: its branch stays, no other one has its commits: ", stderr);
+      cli_put_safe(stderr, t.items[i].branch);
+      fputc('\n', stderr);
+    }
+  trees_deinit(&t);
+  return ok;
+}
+
+/* First the entry, then the log: a crash between leaves a log too many, never one that is
+ * missing. */
+bool removal_take(struct session_removal *r, const struct store_ref *ref, struct err *err) {
+  struct store store;
+  struct ledger_entry entry = {.kind = LEDGER_REMOVED};
+  store_of(ref, &store);
+  store_ref_id(ref, entry.session);
+  if (entry.session[0] == '\0')
+    return err_set(err, ERR_USAGE, "%s is not a log in a folder of logs", ref->name);
+  if (!may_remove(r, ref, &entry, err))
+    return err->code == ERR_NONE;
+  if (r->only_told) {
+    puts(entry.session);
+    r->removed++;
+    return true;
+  }
+  if (!remove_trees(r, ref, err))
+    return err->code == ERR_NONE;
+  if (strlen(entry.hash) != SHA256_HEX - 1)
+    memset(entry.hash, '0', SHA256_HEX - 1);
+  if (!ledger_append(&store, &entry, 1, err))
+    return false;
+  store_blobs_named(ref, r->blobs);
+  store_remove(ref);
+  if (store_is_there(ref))
+    return err_set(err, ERR_IO, "session %s is still there: may you remove it?", entry.session);
+  r->removed++;
+  return true;
+}
+
+int removal_take_old(struct session_removal *r, const struct store *store, const char *age,
+                     const char *command) {
+  struct store_id *ids = NULL;
+  size_t count = 0;
+  struct err err = {0};
+  int worst = STATUS_COMPLETE;
+  r->old_only = true;
+  if (!find_since(age, &r->since_ms, &err))
+    return cli_fail(command, &err);
+  if (store_exists(store) && !store_list(store, &ids, &count, &err))
+    return cli_fail(command, &err);
+  for (size_t i = 0; i < count; i++) {
+    struct store_ref ref;
+    store_ref(store, ids[i].id, &ref);
+    if (!removal_take(r, &ref, &err))
+      worst = cli_fail(command, &err);
+  }
+  free(ids);
+  return worst;
+}
+
+int removal_sweep(struct session_removal *r, const struct store *store, const char *command) {
+  struct err err = {0};
+  size_t kept;
+  if (!store_blobs_sweep(store, r->blobs, &kept, &err))
+    return cli_fail(command, &err);
+  if (kept > 0)
+    fprintf(stderr, "segue %s: %zu blob%s: used a moment ago\n", command, kept,
+            kept == 1 ? " stays" : "s stay");
+  return STATUS_COMPLETE;
+}

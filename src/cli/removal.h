@@ -1,0 +1,32 @@
+/* removal.h - removing sessions: the log, worktrees and branches, with a word in the ledger.
+ *
+ *   struct session_removal r = {.stopped = ..., .blobs = json_object()};
+ *   removal_take(&r, &ref, &err)                 one session, or
+ *   removal_take_old(&r, &store, "30d", "rm")    all that ended longer ago, and then
+ *   removal_sweep(&r, &store, "rm")              the blobs that no other log names; always last
+ *
+ * Never one that runs. Errors that belong to one session are printed for the command that is named,
+ * and the others go on; the results are exit statuses. */
+#ifndef SEGUE_CLI_REMOVAL_H
+#define SEGUE_CLI_REMOVAL_H
+
+#include "store/store.h"
+
+#include <jansson.h>
+
+struct session_removal {
+  bool force, stopped;
+  bool old_only;    /* what may not be removed is passed over */
+  bool only_told;   /* ids are printed, and nothing is removed */
+  int64_t since_ms; /* what changed later stays */
+  long removed;
+  json_t *blobs; /* of removed logs: a set of names; the caller's */
+};
+
+bool removal_take(struct session_removal *r, const struct store_ref *ref,
+                  struct err *err) MUST_CHECK;
+int removal_take_old(struct session_removal *r, const struct store *store, const char *age,
+                     const char *command);
+int removal_sweep(struct session_removal *r, const struct store *store, const char *command);
+
+#endif
