@@ -59,11 +59,17 @@ bool find_session(const char *word, const char *logs, const char *socket, struct
          (logs == NULL && err->code == ERR_NOT_FOUND && find_ask_daemon(NULL, word, ref, &ignored));
 }
 
+bool find_is_store(const char *word) {
+  struct stat st;
+  if (store_is_address(word))
+    return strchr(word, '#') == NULL;
+  return stat(word, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 bool find_take(const char *word, const char *logs, const struct find_each *each, struct err *err) {
   struct store_ref ref;
   struct store store;
-  struct stat st;
-  if (stat(word, &st) != 0 || !S_ISDIR(st.st_mode))
+  if (!find_is_store(word))
     return find_session(word, logs, NULL, &ref, err) && each->log(each->ctx, &ref, err);
   store_at(&store, word);
   return each->store(each->ctx, &store, err);

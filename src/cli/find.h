@@ -11,6 +11,9 @@
 bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
                   struct err *err) MUST_CHECK;
 
+/* Is the word a folder, or the address of a shared store? Else it means one log. */
+bool find_is_store(const char *word);
+
 /* Takes what a word means: a folder of logs (or a whole store), or one log. False: err
  * is set, and the words behind it are not looked at. */
 struct find_each {

@@ -118,7 +118,7 @@ int removal_sweep(struct session_removal *r, const struct store *store, const ch
   if (!store_blobs_sweep(store, r->blobs, &kept, &err))
     return cli_fail(command, &err);
   if (kept > 0)
-    fprintf(stderr, "segue %s: %zu blob%s: used a moment ago\n", command, kept,
+    fprintf(stderr, "segue %s: %zu blob%s: used not long ago\n", command, kept,
             kept == 1 ? " stays" : "s stay");
   return STATUS_COMPLETE;
 }

@@ -184,7 +184,7 @@ __attribute__((noreturn)) static void forward_serve(pid_t program, int signals, 
 
 __attribute__((noreturn)) static void forward_fail(const char *what) {
   (void)dprintf(2, "segue-shim: %s: %s\n", what, strerror(errno));
-  _exit(STATUS_CANNOT);
+  exit(STATUS_CANNOT);
 }
 
 /* Programs disagree on the case of these names. */
@@ -209,7 +209,7 @@ void forward(char **words) {
   if (slash == NULL || words[1] == NULL || words[2] == NULL ||
       snprintf(folder_path, sizeof folder_path, "%.*s", (int)(slash - words[0]), words[0]) >=
           (int)sizeof folder_path)
-    _exit(2);
+    exit(2);
   for (size_t k = 0; k < LIMIT_PROXY_CONNECTIONS; k++)
     pairs[k].fd[0] = pairs[k].fd[1] = -1;
   int folder = open(folder_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -223,16 +223,16 @@ void forward(char **words) {
   (void)sigaddset(&watched, SIGHUP);
   (void)sigprocmask(SIG_BLOCK, &watched, NULL);
   int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+  name_proxy(port, words[1]);
   pid_t self = getpid(), program = signals < 0 ? -1 : fork();
   if (program < 0)
     forward_fail("the program could not be started");
   if (program == 0) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self)
-      _exit(STATUS_CANNOT);
+      exit(STATUS_CANNOT);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    name_proxy(port, words[1]);
     (void)execvp(words[2], words + 2);
     forward_fail(words[2]);
   }

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* Below it the hashes take less time than a thread. */
@@ -324,7 +323,6 @@ static int verify(int argc, char **argv) {
   struct cli_args args;
   struct verifying v = {0};
   struct err err = {0};
-  struct stat st;
   int status;
   if (!cli_parse(&cmd_verify, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
@@ -334,7 +332,7 @@ static int verify(int argc, char **argv) {
   verifier_beside(v.verifier, VERIFY_BESIDE_BYTES);
   for (size_t i = 0; i < args.word_count; i++) {
     struct store_ref ref;
-    if (stat(args.words[i], &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (find_is_store(args.words[i])) {
       v.folders = true;
       verify_store(&v, args.words[i]);
     } else if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
@@ -356,7 +354,7 @@ static int verify(int argc, char **argv) {
 
 const struct cli_command cmd_verify = {
     .name = "verify",
-    .arguments = "ID|last|FILE|FOLDER... [options]",
+    .arguments = "ID|last|FILE|FOLDER|STORE... [options]",
     .summary = "check that session logs are what was written",
     .help =
         "Checks the chain of hashes, the sequence, each record against "

@@ -99,6 +99,22 @@ static bool get_part(struct pg_base *pg, const char *sha256, int part, struct bu
   return more;
 }
 
+bool shared_blob_drop(const struct store *store, const char *sha256, time_t since) {
+  struct err err;
+  enum conn_failure failure;
+  struct pg_base *pg = shared_base(store, &err);
+  const struct conn_arg args[] = {arg_text(sha256)};
+  PGresult *answer = NULL;
+  (void)since; /* other machines are at work: a day is waited for, by the server's clock */
+  if (pg != NULL)
+    answer = base_ask(pg, "SELECT segue.blob_drop($1)", args, 1, false, &failure, &err);
+  if (answer == NULL)
+    log_warn("%s", err.text);
+  bool gone = answer != NULL && conn_text(answer, 0, 0)[0] == 't';
+  conn_free(answer);
+  return gone;
+}
+
 static bool blob_is_there(struct pg_base *pg, const char *sha256, struct err *err) {
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(sha256)};

@@ -273,6 +273,15 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO segue.blob_part (sha256, part, data) VALUES (decode(p_sha, 'hex'), p_part, p_data)
 $$;
 
+-- For the owner only: one that nobody put for a day, and so no record to come names. Is it gone?
+CREATE OR REPLACE FUNCTION segue.blob_drop(p_sha text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM segue.blob b WHERE b.sha256 = decode(p_sha, 'hex')
+     AND b.put_at < clock_timestamp() - interval '1 day';
+  RETURN NOT EXISTS (SELECT FROM segue.blob b WHERE b.sha256 = decode(p_sha, 'hex'));
+END $$;
+
 -- The n-th line of a chain, where nobody was quicker.
 CREATE OR REPLACE FUNCTION segue.chain_put(p_name text, p_n bigint, p_lines bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

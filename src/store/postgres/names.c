@@ -322,5 +322,6 @@ const struct store_ops postgres_ops = {
     .report_folder = shared_report_folder,
     .blob_put = shared_blob_put,
     .blob_get = shared_blob_get,
+    .blob_drop = shared_blob_drop,
     .blob_name = shared_blob_name,
 };

@@ -18,4 +18,5 @@ GRANT SELECT ON ALL TABLES IN SCHEMA segue TO segue_reader, segue_worker;
 GRANT EXECUTE ON FUNCTION segue.has_lease(uuid), segue.read(uuid, bigint, int)
    TO segue_reader, segue_worker;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA segue TO segue_worker;
-REVOKE EXECUTE ON FUNCTION segue.remove(uuid), segue.remove_lines(uuid), segue.left_over() FROM segue_worker;
+REVOKE EXECUTE ON FUNCTION segue.remove(uuid), segue.remove_lines(uuid), segue.left_over(), segue.blob_drop(text)
+  FROM segue_worker;

@@ -70,6 +70,7 @@ bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owne
 
 bool shared_blob_put(const struct store *store, struct str bytes, const char *sha256,
                      struct err *err);
+bool shared_blob_drop(const struct store *store, const char *sha256, time_t since);
 bool shared_blob_get(const struct store *store, const char *sha256, struct buf *out,
                      struct err *err);
 void shared_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);

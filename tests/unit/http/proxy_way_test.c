@@ -192,7 +192,7 @@ static void client_on_over(uv_async_t *async) {
   uv_close((uv_handle_t *)async, client_on_closed);
 }
 
-/* What the client of this request reads until its connection ends. */
+/* Returns all that the client of this request reads. */
 static char *way_ask(struct test_way *w, const char *request, const char *then, size_t more,
                      bool leaves) {
   pthread_t thread;
