@@ -37,6 +37,8 @@ const struct config_key config_keys[] = {
     {"sandbox", "guard", NULL, NULL, "what holds agents and commands: a level, or a map"},
     {"store", NULL, "--store", "SEGUE_STORE",
      "where sessions are kept instead of a folder: postgres://HOST/DATABASE"},
+    {"shared_paths", NULL, NULL, NULL,
+     "folders that several machines have, and the label of those: {/srv/work: nfs1}"},
     {"providers", NULL, NULL, NULL,
      "settings of single backends; segue providers show NAME names them"},
     {0},
@@ -190,6 +192,38 @@ static bool config_read_store(struct config *config, const char *path, const str
   return ok || wrong(err, path, node, "store must be an address: write postgres://HOST/DATABASE");
 }
 
+static bool config_read_shared_paths(struct config *config, const char *path,
+                                     const struct yaml_node *node, struct err *err) {
+  if (node->kind != YAML_MAP)
+    return wrong(err, path, node, "shared_paths must be a map of folders to labels of workers");
+  for (size_t i = 0; i < node->count; i++) {
+    const struct yaml_pair *pair = &node->pairs[i];
+    if (pair->key->text.n == 0 || pair->key->text.p[0] != '/')
+      return wrong(err, path, pair->key, "it must be an absolute path");
+    if (pair->value->kind != YAML_TEXT || pair->value->text.n == 0)
+      return wrong(err, path, pair->value, "it must be a label that workers have, such as nfs1");
+  }
+  config->shared_paths = yaml_to_json(node);
+  return true;
+}
+
+const char *config_shared_label(const struct config *config, const char *folder) {
+  const char *path, *found = NULL;
+  size_t longest = 0;
+  json_t *label;
+  json_object_foreach(config->shared_paths, path, label) {
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+      n--;
+    bool below = strncmp(folder, path, n) == 0 && (folder[n] == '\0' || folder[n] == '/' || n == 1);
+    if (below && n > longest) {
+      longest = n;
+      found = json_string_value(label);
+    }
+  }
+  return found;
+}
+
 static bool config_read_providers(struct config *config, const char *path,
                                   const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
@@ -224,13 +258,21 @@ static const struct {
   bool (*read)(struct config *config, const char *path, const struct yaml_node *node,
                struct err *err);
 } readers[] = {
-    {"provider", config_read_provider}, {"model", config_read_model},
-    {"options", config_read_options},   {"fallback", config_read_fallback},
-    {"prices", config_read_prices},     {"notify", config_read_notify},
-    {"budget", config_read_budget},     {"workspace", config_read_workspace},
-    {"env", config_read_env},           {"wait_for_reset", config_read_reset_wait},
-    {"secrets", config_read_secrets},   {"sandbox", config_read_sandbox},
-    {"store", config_read_store},       {"providers", config_read_providers},
+    {"provider", config_read_provider},
+    {"model", config_read_model},
+    {"options", config_read_options},
+    {"fallback", config_read_fallback},
+    {"prices", config_read_prices},
+    {"notify", config_read_notify},
+    {"budget", config_read_budget},
+    {"workspace", config_read_workspace},
+    {"env", config_read_env},
+    {"wait_for_reset", config_read_reset_wait},
+    {"secrets", config_read_secrets},
+    {"sandbox", config_read_sandbox},
+    {"store", config_read_store},
+    {"providers", config_read_providers},
+    {"shared_paths", config_read_shared_paths},
 };
 
 static bool read_pair(struct config *config, const char *path, const struct yaml_pair *pair,
@@ -245,7 +287,7 @@ static bool read_pair(struct config *config, const char *path, const struct yaml
   const char *near = str_nearest(key, names);
   const char *all =
       "use provider, model, options, fallback, prices, notify, budget, workspace, wait_for_reset, "
-      "env, secrets, sandbox, store or providers";
+      "env, secrets, sandbox, store, shared_paths or providers";
   (void)snprintf(text, sizeof text, "unknown key \"%.40s\": %s%s%s", key.p,
                  near ? "did you mean \"" : all, near ? near : "", near ? "\"?" : "");
   return wrong(err, path, pair->key, text);
@@ -433,6 +475,7 @@ void config_deinit(struct config *config) {
   json_decref(config->providers);
   json_decref(config->fallback);
   json_decref(config->workspace);
+  json_decref(config->shared_paths);
   json_decref(config->budget);
   json_decref(config->prices);
   json_decref(config->secrets);

@@ -36,6 +36,7 @@ struct config {
   json_t *notify;         /* as notice_set_read gives it, or NULL */
   json_t *budget;         /* as day_set_read gives it, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
+  json_t *shared_paths;   /* folder -> label of the workers that have it, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */
   json_t *providers;      /* name -> settings, or NULL */
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
@@ -63,6 +64,8 @@ const char *config_store(void);
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
 /* Writes what it says into the config of a session_start: default_provider, default_model,
  * default_options, templates, env, secrets. */
+/* The label of the workers that have this folder too; NULL: none is known. Borrowed. */
+const char *config_shared_label(const struct config *config, const char *folder);
 void config_resolve(const struct config *config, json_t *session_config);
 /* Takes the templates of another folder, DIR/<language>/<name>.md, on top of those that it has. */
 bool config_templates(struct config *config, const char *dir, struct err *err) MUST_CHECK;

@@ -18,6 +18,8 @@
 struct worker_options {
   uint64_t lease_ms;
   const char *const *labels; /* NULL-ended, borrowed for good; besides host=NAME */
+  const char *const *needs;  /* NULL-ended, borrowed for good: labels that a worker must have for
+                              * sessions that are made here; NULL: host=NAME, this machine */
   const char *local;         /* folder for what stays on this machine; NULL: in the state folder */
 };
 

@@ -144,6 +144,43 @@ def it_goes_where_its_folder_is():
         fleet.all_complete(ids)
 
 
+def it_goes_where_it_was_sent():
+    """--on, and shared_paths of the user's configuration, say which workers have the folder."""
+    with Fleet("30s") as fleet:
+        flow, cwd = fleet.workflow(), ("--cwd", fleet.cwd)
+
+        def sent(*words):
+            done = fleet.segue("submit", flow, *cwd, *words)
+            expect(done.returncode == 0, words, done)
+            return done.stdout.decode().strip().rsplit("#", 1)[-1]
+
+        ids = [sent("--on", "gpu"), sent("--on", "gpu,big")]
+        config = fleet.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(config, exist_ok=True)
+        with open(config + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write(f"shared_paths:\n  /: everywhere\n  {fleet.dir}/: nfs1\n  {fleet.dir}/wor: no\n")
+        ids += [sent(), sent("--on", "gpu")]
+        needs = [fleet.sql(f"SELECT needs FROM segue.session WHERE id = '{i}'") for i in ids]
+        expect(needs == ["{gpu}", "{gpu,big}", "{nfs1}", "{gpu}"], needs)
+        fleet.serve("--label", "gpu")
+        fleet.until(lambda: fleet.count("state = 'ended'") == 2, "those for gpu end")
+        rows = [json.loads(r) for r in fleet.segue("ls", "--json", "-s", "queued").stdout.splitlines()]
+        expect(sorted(r["waits"] for r in rows) == ["no worker has label big", "no worker has label nfs1"], rows)
+        fleet.serve("--label", "nfs1", "--label", "big", "--label", "gpu")
+        fleet.all_complete(ids)
+        for words, says in ((("--on", "a b"), b"no spaces"), (("--on", ""), b"1 to 128 bytes"),
+                            (("--on", "a,,b"), b"1 to 128 bytes"), (("--on", ",".join(f"l{i}" for i in range(70))), b"64 labels")):
+            done = fleet.segue("submit", flow, *cwd, *words)
+            expect(done.returncode == 2 and says in done.stderr, words, done)
+        done = fleet.segue("submit", flow, *cwd, "--on", "gpu", "--socket", fleet.dir + "/run0/s.sock")
+        expect(done.returncode == 2 and b"--store" in done.stderr, done)
+        for text, says in (("[a]", b"a map of folders"), ("{work: nfs1}", b"an absolute path"), ("{/work: [a]}", b"a label")):
+            with open(config + "/config.yaml", "w", encoding="utf-8") as f:
+                f.write("shared_paths: " + text)
+            done = fleet.segue("submit", flow, *cwd)
+            expect(done.returncode == 2 and says in done.stderr, text, done)
+
+
 def killed_stopped_and_gone_on_with():
     """One dies, one hangs, a third goes on, the second comes back."""
     with Fleet() as fleet:
@@ -347,7 +384,7 @@ if __name__ == "__main__":
         print("skipped:", why)
         sys.exit(77)
     with postgres.Server() as SERVER:
-        status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is,
+        status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent,
                        killed_stopped_and_gone_on_with,
                        it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,

@@ -43,6 +43,8 @@ static const struct cli_option options[] = {
      false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {"store", 0, "URL", "to this shared store: postgres://HOST/DATABASE", false},
+    {"on", 0, "LABEL[,LABEL]",
+     "with --store: workers with these labels may take it; else this machine", false},
     {0},
 };
 
@@ -182,7 +184,7 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
 static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
   struct err err = {0};
   struct err_list errors = {0};
-  *session = submitting_send(cli_store(args), body, &err, &errors);
+  *session = submitting_send(cli_store(args), cli_value(args, "on"), body, &err, &errors);
   int status = -1;
   for (size_t i = 0; i < errors.count; i++)
     (void)cli_fail("submit", &errors.items[i]);
@@ -202,6 +204,8 @@ static int submit_run(int argc, char **argv) {
   json_t *body = json_object();
   bool late = false, made = make_body(&args, body, &late, &err);
   bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
+  if (made && !shared && cli_value(&args, "on") != NULL)
+    made = err_set(&err, ERR_USAGE, "--on goes with --store: a daemon runs on its own machine");
   if (made && shared && cli_value(&args, "unique") != NULL)
     made = err_set(&err, ERR_USAGE, "--unique needs a daemon that is asked: give its --socket");
   if (made && late) {

@@ -29,15 +29,22 @@ static bool check_worker_label(const char *label, struct err *err) {
   return true;
 }
 
-bool worker_be(const struct worker_options *wanted, struct err *err) {
+static bool check_worker_labels(const char *const *list, const char *who, struct err *err) {
   size_t n = 0;
-  if (wanted->lease_ms < LIMIT_STORE_LEASE_MIN_MS || wanted->lease_ms > LIMIT_STORE_LEASE_MAX_MS)
-    return err_set(err, ERR_USAGE, "--lease is a time from 1s to 1h");
-  for (const char *const *label = wanted->labels; label && *label; label++)
+  for (const char *const *label = list; label && *label; label++)
     if (!check_worker_label(*label, err))
       return false;
     else if (++n > LIMIT_STORE_LABEL_COUNT)
-      return err_set(err, ERR_USAGE, "a worker has %u labels at most", LIMIT_STORE_LABEL_COUNT);
+      return err_set(err, ERR_USAGE, "a %s has %u labels at most", who, LIMIT_STORE_LABEL_COUNT);
+  return true;
+}
+
+bool worker_be(const struct worker_options *wanted, struct err *err) {
+  if (wanted->lease_ms < LIMIT_STORE_LEASE_MIN_MS || wanted->lease_ms > LIMIT_STORE_LEASE_MAX_MS)
+    return err_set(err, ERR_USAGE, "--lease is a time from 1s to 1h");
+  if (!check_worker_labels(wanted->labels, "worker", err) ||
+      !check_worker_labels(wanted->needs, "session", err))
+    return false;
   options = *wanted;
   return true;
 }

@@ -34,7 +34,7 @@ struct keeper {
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
   _Atomic unsigned term;        /* another one each time that the lease was lost */
   char worker[STORE_ID_BYTES];
-  char needs[320]; /* of sessions that are made here: this machine, as an array of SQL */
+  char *needs; /* of sessions that are made here, as an array of SQL; for the program's life */
   uint64_t ttl_ms;
   atomic_bool ends;
 };

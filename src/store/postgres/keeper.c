@@ -81,13 +81,17 @@ static void name_worker(char host[HOST_BYTES], char name[HOST_BYTES + 24], struc
   buf_putc(labels, '}');
 }
 
-/* A session's folder is on the machine where it is made. */
+/* A session's folder is on the machine where it is made, unless a person said where else it is. */
 static void keeper_needs(struct pg_base *pg, const char *host) {
+  const char *const *wanted = base_options()->needs;
   struct buf needs = {0};
   buf_putc(&needs, '{');
-  put_worker_label(&needs, "host=", host);
+  if (wanted == NULL)
+    put_worker_label(&needs, "host=", host);
+  for (const char *const *label = wanted; label && *label; label++)
+    put_worker_label(&needs, "", *label);
   buf_putc(&needs, '}');
-  (void)snprintf(pg->keeper.needs, sizeof pg->keeper.needs, "%s", buf_c(&needs));
+  pg->keeper.needs = xstrdup(buf_c(&needs));
   buf_deinit(&needs);
 }
 
@@ -107,7 +111,7 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
   char host[HOST_BYTES] = "", name[HOST_BYTES + 24], ttl[24];
   struct buf labels = {0};
   name_worker(host, name, &labels);
-  if (pg->keeper.needs[0] == '\0')
+  if (pg->keeper.needs == NULL)
     keeper_needs(pg, host);
   (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(name),
