@@ -1,10 +1,12 @@
 /* Writes what stands around a page. */
 #include "base/resource.h"
 #include "base/sha256.h"
+#include "core/record.h"
 #include "view/words.h"
 #include "web/parts.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char style_name[] = "web/style.css";
@@ -102,6 +104,16 @@ void part_when(struct html *h, int64_t real_ms) {
   }
   buf_deinit(&full);
   buf_deinit(&age);
+}
+
+void part_time(struct html *h, struct str text) {
+  char time[RECORD_TIME_BYTES];
+  int64_t ms;
+  (void)snprintf(time, sizeof time, STR_FMT, STR_ARG(text));
+  if (text.n < sizeof time && record_time_parse(time, &ms))
+    part_when(h, ms);
+  else
+    html_said(h, text);
 }
 
 void part_acted(struct html *h) {

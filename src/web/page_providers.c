@@ -64,7 +64,7 @@ static void put_provider_errors(struct html *h, const json_t *p) {
   if (!json_is_object(last))
     return;
   HTML(h, "<br><span class=dim>last ");
-  html_said(h, provider_word(last, "at"));
+  part_time(h, provider_word(last, "at"));
   html_puts(h, ": ");
   html_said(h, provider_word(last, "message"));
   HTML(h, "</span>");
@@ -111,7 +111,9 @@ static void put_daemon(struct html *h, const json_t *d) {
   HTML(h, "<h2>Daemon</h2><dl>");
   part_fact(h, "version", provider_word(d, "version"));
   part_fact(h, "status", provider_word(d, "status"));
-  part_fact(h, "started", provider_word(d, "started"));
+  HTML(h, "<dt>started</dt><dd>");
+  part_time(h, provider_word(d, "started"));
+  HTML(h, "</dd>");
   fact_number(h, "process", json_at(d, "pid"));
   fact_number(h, "running", json_at(json_at(d, "sessions"), "running"));
   fact_number(h, "queued", json_at(json_at(d, "sessions"), "queued"));

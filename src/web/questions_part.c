@@ -132,14 +132,6 @@ static void put_last_words(struct html *h, const json_t *item) {
   HTML(h, "</pre></details>");
 }
 
-static void put_time_of(struct html *h, struct str text) {
-  int64_t ms;
-  if (text.n > 0 && record_time_parse(text.p, &ms))
-    part_when(h, ms);
-  else
-    html_said(h, text);
-}
-
 static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML(h, "<article");
   html_attr_printf(h, "id", "q-%s-%lld", question_word(item, "id").p,
@@ -153,10 +145,10 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML(h, "</h2><pre>");
   html_text(h, question_word(item, "text"));
   HTML(h, "</pre><p class=dim>asked ");
-  put_time_of(h, question_word(item, "since"));
+  part_time(h, question_word(item, "since"));
   if (question_word(item, "until").n > 0) {
     html_puts(h, ", until ");
-    put_time_of(h, question_word(item, "until"));
+    part_time(h, question_word(item, "until"));
     html_puts(h, "; then: ");
     html_said(h, question_word(item, "default"));
   }
