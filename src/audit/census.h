@@ -104,6 +104,9 @@ json_t *census_totals_json(const struct census *c);
 double census_share(const struct census *c, uint64_t judgments);
 /* The share of a movement's judgments in which a stage that reads words did not decide; of what a
  * judge was asked the share that could not be read. */
+/* Appends the groups that census_by asked for, else those by match method, as CSV (RFC 4180) with
+ * a head; durations in ms, costs in US dollars. */
+void census_csv(const struct census *c, struct buf *out);
 double census_unsure(const struct tally_group *g);
 double census_unreadable(const struct tally_group *g);
 

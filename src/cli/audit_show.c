@@ -360,66 +360,9 @@ void audit_show_flaws(const struct flaws *f) {
     printf("%llu more are not grouped: filter\n", (count)f->left_out);
 }
 
-/* --- CSV --- */
-
-static void csv_cell(const char *text) {
-  if (strpbrk(text, "\",\r\n") == NULL) {
-    fputs(text, stdout);
-    return;
-  }
-  putchar('"');
-  for (; *text; text++) {
-    if (*text == '"')
-      putchar('"');
-    putchar(*text);
-  }
-  putchar('"');
-}
-
-static void csv_use(const struct row_use *use) {
-  printf(",%lld,%lld,%lld,%lld,%.9f", (long long)use->calls, (long long)use->ms,
-         (long long)use->input, (long long)use->output, (double)use->cost_nano / nano_usd);
-}
-
-static void csv_measure(const struct spread *m, double unit) {
-  static const int percents[] = {50, 90, 99};
-  for (size_t i = 0; i < ARRAY_LEN(percents); i++) {
-    uint64_t value = spread_at(m, percents[i]);
-    if (unit > 1)
-      printf(",%.9f", (double)value / unit);
-    else
-      printf(",%llu", (count)value);
-  }
-}
-
 void audit_show_csv(const struct census *c) {
-  enum census_table table = c->tables[CENSUS_BY].key_count > 0 ? CENSUS_BY : CENSUS_METHODS;
-  const struct tally_table *t = &c->tables[table];
-  for (size_t k = 0; k < t->key_count; k++)
-    printf("%s,", tally_key_name(t->keys[k]));
-  printf("judgments,share,stages,decided,no_rule,ambiguous,unsure,calls,duration_ms,input,output,"
-         "cost_usd,unsure_calls,unsure_duration_ms,unsure_input,unsure_output,unsure_cost_usd,"
-         "duration_ms_p50,duration_ms_p90,duration_ms_p99,tokens_p50,tokens_p90,tokens_p99,"
-         "cost_usd_p50,cost_usd_p90,cost_usd_p99,answers,answers_first_pass,values,"
-         "values_first_pass\r\n");
-  for (size_t i = 0; i < t->count; i++) {
-    const struct tally_group *g = &t->groups[i];
-    for (size_t k = 0; k < t->key_count; k++) {
-      struct buf text = {0};
-      tally_key_text(t, g, k, &c->names, &text);
-      csv_cell(buf_c(&text));
-      putchar(',');
-      buf_deinit(&text);
-    }
-    printf("%llu,%.6f,%llu,%llu,%llu,%llu,%llu", (count)g->judgments, census_share(c, g->judgments),
-           tally_by_stage(t) ? (count)g->units : 0ull, (count)g->decided, (count)g->no_rule,
-           (count)g->ambiguous, (count)g->unsure);
-    csv_use(&g->use);
-    csv_use(&g->unsure_use);
-    csv_measure(&g->ms, 1);
-    csv_measure(&g->tokens, 1);
-    csv_measure(&g->cost, nano_usd);
-    printf(",%llu,%llu,%llu,%llu\r\n", (count)g->readings, (count)g->reading_first_pass,
-           (count)g->values, (count)g->value_first_pass);
-  }
+  struct buf out = {0};
+  census_csv(c, &out);
+  fwrite(buf_c(&out), 1, out.n, stdout);
+  buf_deinit(&out);
 }

@@ -1,4 +1,5 @@
 /* Writes the tables of an audit. */
+#include "audit/kappa.h"
 #include "judge/stage.h"
 #include "view/words.h"
 #include "web/parts.h"
@@ -182,6 +183,36 @@ static void put_part_table(struct html *h, const struct census *c, enum census_t
   audit_end(h, t);
 }
 
+/* The share with its interval; of a few nothing is said. */
+static void put_rated(struct html *h, double share, uint64_t n) {
+  enum { RATED_LEAST = 10 };
+  double low, high;
+  kappa_wilson(share, (double)n, &low, &high);
+  HTML(h, "<td class=n>");
+  html_printf(h, "%.1f %%", 100 * share);
+  HTML(h, "</td><td class=dim>");
+  if (n < RATED_LEAST)
+    html_puts(h, "too few");
+  else
+    html_printf(h, "%.1f to %.1f %%", 100 * low, 100 * high);
+  HTML(h, "</td>");
+}
+
+static void put_judges_table(struct html *h, const struct census *c) {
+  const struct tally_table *t = &c->tables[CENSUS_JUDGES];
+  audit_head(h, t, "Judges: answers that could not be read");
+  HTML(h, "<th scope=col class=n>times</th><th scope=col class=n>share</th><th scope=col>95 %"
+          "</th></tr></thead><tbody>");
+  for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
+    HTML(h, "<tr>");
+    put_keys_cell(h, c, t, &t->groups[i]);
+    audit_count(h, t->groups[i].units);
+    put_rated(h, census_unreadable(&t->groups[i]), t->groups[i].units);
+    HTML(h, "</tr>");
+  }
+  audit_end(h, t);
+}
+
 static void put_cause_example(struct html *h, struct str id) {
   if (h->root != NULL) {
     HTML(h, "<a");
@@ -248,8 +279,9 @@ void part_audit(struct html *h, const struct census *c) {
     put_stages_table(h, c);
     put_falls_table(h, c);
     put_part_table(h, c, CENSUS_MOVEMENTS, "Movements: judgments that were unsure", census_unsure);
-    put_part_table(h, c, CENSUS_JUDGES, "Judges: answers that could not be read",
-                   census_unreadable);
+    put_judges_table(h, c);
+    if (c->tables[CENSUS_BY].key_count > 0)
+      put_part_table(h, c, CENSUS_BY, "By day: judgments that were unsure", census_unsure);
   } else {
     HTML(h, "<p>Nothing was judged.</p>");
   }

@@ -19,8 +19,10 @@ struct track *page_track(const struct page_ask *ask, struct track **own, struct 
 unsigned page_session(const struct page_ask *ask, struct buf *out);
 unsigned page_judgment(const struct page_ask *ask, struct buf *out);
 unsigned page_integrity(const struct page_ask *ask, struct buf *out);
-unsigned page_changes(const struct page_ask *ask, struct buf *out);   /* page_changes.c */
-unsigned page_providers(const struct page_ask *ask, struct buf *out); /* page_providers.c */
+unsigned page_changes(const struct page_ask *ask, struct buf *out);    /* page_changes.c */
+unsigned page_audit(const struct page_ask *ask, struct buf *out);      /* page_audit.c */
+unsigned page_audit_data(const struct page_ask *ask, struct buf *out); /* CSV, JSON */
+unsigned page_providers(const struct page_ask *ask, struct buf *out);  /* page_providers.c */
 /* page_raw.c */
 unsigned page_records(const struct page_ask *ask, struct buf *out);
 unsigned page_find(const struct page_ask *ask, struct buf *out);

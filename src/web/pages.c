@@ -214,67 +214,6 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
 
 /* --- the rest --- */
 
-/* One word such as "since:7d". */
-static bool audit_filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
-                              struct err *err) {
-  if (value != NULL && strcmp(name, "since") == 0)
-    return select_since(value, now_ms, &c->since_ms, err);
-  for (int i = 0; value != NULL && i < CENSUS_WORD_COUNT; i++)
-    if (strcmp(name, census_word_name((enum census_word)i)) == 0)
-      return census_filter(c, (enum census_word)i, value, err);
-  return err_set(err, ERR_USAGE,
-                 "\"%.80s\" is no filter: since:7d, workflow:, movement:, method:, provider:, "
-                 "model:, worker: and outcome: are",
-                 name);
-}
-
-static bool audit_filter(struct census *c, const struct page_ask *ask, struct err *err) {
-  char text[sizeof ask->q], *rest = text;
-  memcpy(text, ask->q, sizeof text);
-  for (char *word; (word = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(word, ':');
-    if (value != NULL)
-      *value++ = '\0';
-    if (word[0] != '\0' && !audit_filter_word(c, word, value, ask->now_ms, err))
-      return false;
-  }
-  return true;
-}
-
-static void put_audit_filter(struct html *h, const struct page_ask *ask) {
-  HTML(h, "<form role=search data-filter><label>Filter <input name=q size=60 autocomplete=off "
-          "spellcheck=false");
-  HTML_ATTR(h, "value", str_from(ask->q));
-  HTML_ATTR(h, "placeholder",
-            STR("since:7d workflow:NAME movement:NAME method:ai_judge model:NAME"));
-  HTML(h, "></label> <button>Show</button></form><p class=dim>As data: <code>segue audit --json"
-          "</code></p>");
-}
-
-static unsigned page_audit(const struct page_ask *ask, struct buf *out) {
-  struct html h = page_html(ask, out);
-  struct census *c = census_new();
-  struct err err = {0};
-  bool filtered = audit_filter(c, ask, &err);
-  if (filtered && store_exists(&ask->store) && !census_read_store(c, &ask->store, &err)) {
-    census_free(c);
-    return page_problem(ask, out, &err);
-  }
-  census_sort(c);
-  page_begin(&h, "Audit", NULL);
-  put_audit_filter(&h, ask);
-  if (!filtered) {
-    HTML(&h, "<p class=banner role=alert>");
-    html_said(&h, str_from(err.text));
-    HTML(&h, "</p>");
-  }
-  HTML(&h, "<h2>Judgments</h2>");
-  part_audit(&h, c);
-  part_end_page(&h);
-  census_free(c);
-  return 200;
-}
-
 static bool page_side(const struct page_ask *ask, const char *id, struct compare_side *side,
                       struct err *err) {
   struct store_ref ref;
@@ -336,6 +275,9 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_workflow(ask, out);
   case PAGE_AUDIT:
     return page_audit(ask, out);
+  case PAGE_AUDIT_CSV:
+  case PAGE_AUDIT_JSON:
+    return page_audit_data(ask, out);
   case PAGE_PROVIDERS:
     return page_providers(ask, out);
   case PAGE_COMPARE:

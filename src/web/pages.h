@@ -21,6 +21,8 @@ enum page_kind {
   PAGE_FIND,
   PAGE_WORKFLOW,
   PAGE_AUDIT,
+  PAGE_AUDIT_CSV, /* the same as data */
+  PAGE_AUDIT_JSON,
   PAGE_PROVIDERS, /* with a daemon only */
   PAGE_COMPARE,
   PAGE_ENTER /* who has no cookie: posts the code */

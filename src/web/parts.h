@@ -67,5 +67,7 @@ struct part_order {
 void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
                const struct part_order *order);
 void part_audit(struct html *h, const struct census *c);
+struct agree;
+void part_agree(struct html *h, const struct agree *a);
 
 #endif

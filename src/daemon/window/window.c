@@ -123,6 +123,10 @@ static void page_work(void *what, struct reading_answer *answer) {
   if (job->about != NULL)
     job->ask.about = job->options->about_read(job->about);
   answer->status = page_write(&job->ask, &answer->body);
+  if (answer->status == 200 && job->ask.kind == PAGE_AUDIT_CSV)
+    answer->type = "text/csv; charset=utf-8";
+  else if (answer->status == 200 && job->ask.kind == PAGE_AUDIT_JSON)
+    answer->type = "application/json";
 }
 
 static void take_query(const struct server_request *r, const char *name, char *out, size_t n) {
@@ -265,6 +269,14 @@ static void get_audit_page(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_AUDIT);
 }
 
+static void get_audit_csv(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_AUDIT_CSV);
+}
+
+static void get_audit_json(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_AUDIT_JSON);
+}
+
 static void get_enter(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   struct page_ask ask = {.kind = PAGE_ENTER};
@@ -398,6 +410,8 @@ static const struct server_route window_routes[] = {
     {"POST", "s/{id}/cancel", "end it", TAKES_JSON, NULL, post_cancel},
     {"POST", "s/{id}/resume", "go on with it", TAKES_JSON, NULL, post_resume},
     {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_audit_page},
+    {"GET", "audit.csv", "the same", TAKES_NOTHING, audit_query, get_audit_csv},
+    {"GET", "audit.json", "the same", TAKES_NOTHING, audit_query, get_audit_json},
     {"GET", "providers", "providers and the daemon", TAKES_NOTHING, NULL, get_providers},
     {"GET", "events", "changes of all", TAKES_NOTHING, NULL, get_events},
     {"GET", "style.css", "style", TAKES_NOTHING, NULL, get_style},

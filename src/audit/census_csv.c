@@ -1,0 +1,71 @@
+/* Writes the groups of a census as CSV (RFC 4180). */
+#include "audit/census.h"
+#include "base/log.h"
+
+#include <string.h>
+
+static void csv_cell(struct buf *out, const char *text) {
+  if (strpbrk(text, "\",\r\n") == NULL) {
+    buf_puts(out, text);
+    return;
+  }
+  buf_putc(out, '"');
+  for (; *text; text++) {
+    if (*text == '"')
+      buf_putc(out, '"');
+    buf_putc(out, *text);
+  }
+  buf_putc(out, '"');
+}
+
+static void csv_use(struct buf *out, const struct row_use *use) {
+  buf_printf(out, ",%lld,%lld,%lld,%lld,%.9f", (long long)use->calls, (long long)use->ms,
+             (long long)use->input, (long long)use->output, (double)use->cost_nano / 1e9);
+}
+
+static void csv_measure(struct buf *out, const struct spread *m, double unit) {
+  static const int percents[] = {50, 90, 99};
+  for (size_t i = 0; i < ARRAY_LEN(percents); i++) {
+    uint64_t value = spread_at(m, percents[i]);
+    if (unit > 1)
+      buf_printf(out, ",%.9f", (double)value / unit);
+    else
+      buf_printf(out, ",%llu", (unsigned long long)value);
+  }
+}
+
+void census_csv(const struct census *c, struct buf *out) {
+  enum census_table table = c->tables[CENSUS_BY].key_count > 0 ? CENSUS_BY : CENSUS_METHODS;
+  const struct tally_table *t = &c->tables[table];
+  for (size_t k = 0; k < t->key_count; k++)
+    buf_printf(out, "%s,", tally_key_name(t->keys[k]));
+  buf_printf(
+      out, "judgments,share,stages,decided,no_rule,ambiguous,unsure,calls,duration_ms,input,output,"
+           "cost_usd,unsure_calls,unsure_duration_ms,unsure_input,unsure_output,unsure_cost_usd,"
+           "duration_ms_p50,duration_ms_p90,duration_ms_p99,tokens_p50,tokens_p90,tokens_p99,"
+           "cost_usd_p50,cost_usd_p90,cost_usd_p99,answers,answers_first_pass,values,"
+           "values_first_pass\r\n");
+  for (size_t i = 0; i < t->count; i++) {
+    const struct tally_group *g = &t->groups[i];
+    for (size_t k = 0; k < t->key_count; k++) {
+      struct buf text = {0};
+      tally_key_text(t, g, k, &c->names, &text);
+      csv_cell(out, buf_c(&text));
+      buf_putc(out, ',');
+      buf_deinit(&text);
+    }
+    buf_printf(out, "%llu,%.6f,%llu,%llu,%llu,%llu,%llu", (unsigned long long)g->judgments,
+               census_share(c, g->judgments),
+               tally_by_stage(t) ? (unsigned long long)g->units : 0ull,
+               (unsigned long long)g->decided, (unsigned long long)g->no_rule,
+               (unsigned long long)g->ambiguous, (unsigned long long)g->unsure);
+    csv_use(out, &g->use);
+    csv_use(out, &g->unsure_use);
+    csv_measure(out, &g->ms, 1);
+    csv_measure(out, &g->tokens, 1);
+    csv_measure(out, &g->cost, 1e9);
+    buf_printf(out, ",%llu,%llu,%llu,%llu\r\n", (unsigned long long)g->readings,
+               (unsigned long long)g->reading_first_pass, (unsigned long long)g->values,
+               (unsigned long long)g->value_first_pass);
+  }
+}
