@@ -73,7 +73,7 @@ def folder():
             b.open(root + "audit")
             totals = json.loads(box.segue("audit", box.logs, "--json").stdout)["totals"]
             expect("%d judgments: %d by" % (totals["judgments"], totals["decided"]) in text(b))
-            for wrong in ("s/" + sid[:-1] + "0/", "s/" + sid + "/99", "s/" + sid + "/x"):
+            for wrong in ("s/" + sid[:-1] + "10"[sid[-1] == "1"] + "/", "s/" + sid + "/99", "s/" + sid + "/x"):
                 b.open(root + wrong)
                 expect(b.run(H1) == "Not found", wrong)
             requests = [r for r in b.requests() if not r.startswith(("chrome", "data:"))]
