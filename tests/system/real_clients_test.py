@@ -324,6 +324,44 @@ def siblings(box, env, name):
     return "ok, forked" if how[0] else "ok, anew"
 
 
+REPORTS = """name: reports
+output_contracts: {plan: "# A plan"}
+movements:
+  - name: work
+    edit: true
+    instruction: Say something.
+    output_contracts: {report: [{name: plan.md, format: plan}]}
+    rules:
+      - {condition: when(iteration == 1), next: work, requires_user_input: true}
+      - {condition: when(true), next: COMPLETE}
+"""
+
+
+def reports(box, env, name):
+    """A report in the agent's conversation; a question that waits, is answered, and comes back into the prompt. Where
+    the client has lost its conversation the report is asked for in a new one."""
+    done = segue_run(box, env, name, workflow=REPORTS)
+    log = outcome(box)
+    expect(b"segue answer" in done.stdout and log[-1]["type"] == "session_stop", done, log[-1])
+    for words in (("answer", box.log_paths()[0], "Take the blue one."), ("resume", box.log_paths()[0], "--logs", box.logs)):
+        done = box.segue(*words, env=env, timeout=400)
+        expect(done.returncode == 0, words, done)
+    log = outcome(box)
+    starts, ends = of_type(log, "call_start"), of_type(log, "call_end")
+    lost = [(e["call"], e["attempt"]) for e in ends if class_of(e) == "not_found"]
+    kept = [s for s in starts if (s["call"], s["attempt"]) not in lost]
+    expect([s["purpose"] for s in kept] == ["execute", "report"] * 2, starts)
+    expect([class_of(e) for e in ends if (e["call"], e["attempt"]) not in lost] == ["ok"] * 4, ends)
+    prompts = [s["prompt"] for s in starts if s["call"] == kept[2]["call"] and "prompt" in s]
+    expect("Take the blue one." in json.dumps(prompts), prompts)
+    made = of_type(log, "report")
+    with open(box.logs + "/reports/" + log[0]["session"] + "/plan.md", encoding="utf-8") as f:
+        expect("Mock answer" in f.read() and [r["file"] for r in made] == ["plan.md"] * 2, made)
+    resumed = [s.get("session", {}).get("resumed", False) for s in starts if s["purpose"] == "report"]
+    expect(all(resumed) or lost, "a report was not asked for in the agent's conversation", starts)
+    return "ok, begun anew" if lost else "ok, in its conversation"
+
+
 def structured(box, env, name):
     segue_run(box, env, name)
     log = outcome(box)
@@ -483,6 +521,7 @@ CASES = [
     ("plain", "ok", plain),
     ("continued", "ok", continued),
     ("siblings", "ok", siblings),
+    ("question, reports", "ok", reports),
     ("structured", "ok", structured),
     ("bad structured", "bad", bad),
     ("401", "401", status("auth")),
