@@ -354,6 +354,7 @@ void adapted_free(struct adapted *adapted) {
 }
 
 const json_t *adapted_schema(const struct adapted *adapted) {
+  assert(adapted != NULL);
   return adapted->schema;
 }
 
@@ -366,6 +367,7 @@ const struct adapt_change *adapted_change_at(const struct adapted *adapted, size
 }
 
 json_t *adapted_report(const struct adapted *adapted) {
+  assert(adapted != NULL);
   json_t *report = json_array();
   for (size_t i = 0; i < adapted->change_count; i++) {
     const struct adapt_change *change = &adapted->changes[i];

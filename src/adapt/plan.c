@@ -251,6 +251,7 @@ static const json_t *unwrap(const struct adapted *adapted, const json_t *answer)
 
 enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *answer,
                                 json_t **value) {
+  assert(adapted != NULL && value != NULL);
   struct turning t = {adapted, ADAPT_WORK_MAX, 0, ADAPT_OK};
   json_t *made = NULL;
   assert(answer != NULL);

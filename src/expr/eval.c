@@ -416,11 +416,13 @@ static void eval_deinit(struct eval *x) {
 }
 
 enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error) {
+  assert(expr != NULL);
   return expr_explain(expr, root, NULL, error);
 }
 
 enum expr_value expr_explain(const struct expr *expr, const json_t *root,
                              struct expr_finding *finding, struct expr_error *error) {
+  assert(expr != NULL);
   struct expr_error unused;
   struct eval x;
   bool holds = false;

@@ -279,6 +279,8 @@ static struct expr *parse_all(struct expr_parser *p) {
 
 const struct expr *expr_parse(struct arena *arena, const char *text, size_t n,
                               enum expr_dialect dialect, struct expr_error *error) {
+  assert(arena != NULL && text != NULL);
+  assert(error != NULL);
   struct expr_error unused;
   assert(arena != NULL && (text != NULL || n == 0));
   struct expr_parser p = {.arena = arena, .dialect = dialect, .error = error ? error : &unused};
@@ -295,6 +297,7 @@ const struct expr *expr_parse(struct arena *arena, const char *text, size_t n,
 
 void expr_each_ref(const struct expr *expr, void (*fn)(void *ctx, const struct str *path, size_t n),
                    void *ctx) {
+  assert(fn != NULL);
   if (expr->kind == NODE_REF && expr->start == REF_NAME && expr->level == 0) {
     struct str names[EXPR_NODES_MAX];
     size_t n = 0;

@@ -1,6 +1,8 @@
 /* Calculates with the numbers of expressions. */
 #include "expr/number.h"
 
+#include <assert.h>
+
 typedef unsigned __int128 u128;
 
 enum {
@@ -122,6 +124,7 @@ static enum number_status decimal_add(struct number x, struct number y, struct n
 }
 
 enum number_status number_add(const struct number *a, const struct number *b, struct number *out) {
+  assert(out != NULL);
   json_int_t sum;
   if (a->kind == NUMBER_INTEGER && b->kind == NUMBER_INTEGER &&
       !__builtin_add_overflow(a->integer, b->integer, &sum)) {
@@ -217,6 +220,7 @@ enum number_status number_multiply(const struct number *a, const struct number *
 
 enum number_status number_divide(const struct number *a, const struct number *b,
                                  struct number *out) {
+  assert(out != NULL);
   struct number x = decimal(a), y = decimal(b);
   if (y.digits == 0)
     return NUMBER_BY_ZERO;

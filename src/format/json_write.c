@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,7 @@ static inline void write_string(const char *p, size_t n, struct buf *out, char a
 }
 
 void json_write_string(struct str text, struct buf *out) {
+  assert(out != NULL);
   write_string(text.p, text.n, out, 0);
 }
 
@@ -195,6 +197,7 @@ void json_write_members(const json_t *object, struct buf *out) {
 }
 
 void json_write(const json_t *value, struct buf *out) {
+  assert(out != NULL);
   size_t i;
   json_t *item;
   switch (json_typeof(value)) {

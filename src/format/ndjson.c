@@ -1,9 +1,12 @@
 /* Parts a stream of bytes into lines. */
 #include "format/ndjson.h"
 
+#include <assert.h>
 #include <string.h>
 
 void ndjson_init(struct ndjson *nd, size_t max_line_bytes, ndjson_line_fn on_line, void *ctx) {
+  assert(nd != NULL && on_line != NULL);
+  assert(max_line_bytes > 0);
   *nd = (struct ndjson){.max_bytes = max_line_bytes, .on_line = on_line, .ctx = ctx};
 }
 
@@ -20,6 +23,7 @@ static void ndjson_tell(struct ndjson *nd, struct str line) {
 }
 
 bool ndjson_feed(struct ndjson *nd, struct str bytes) {
+  assert(nd != NULL);
   while (bytes.n > 0 && !nd->stopped && !nd->over_max) {
     const char *lf = memchr(bytes.p, '\n', bytes.n);
     size_t n = lf ? (size_t)(lf - bytes.p) : bytes.n;

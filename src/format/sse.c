@@ -1,9 +1,12 @@
 /* Parts a stream of bytes into server-sent events. */
 #include "format/sse.h"
 
+#include <assert.h>
 #include <string.h>
 
 void sse_init(struct sse *sse, size_t max_event_bytes, sse_event_fn on_event, void *ctx) {
+  assert(sse != NULL && on_event != NULL);
+  assert(max_event_bytes > 0);
   *sse = (struct sse){.max_bytes = max_event_bytes, .on_event = on_event, .ctx = ctx};
 }
 

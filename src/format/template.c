@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,7 @@ void template_free(struct template *t) {
 
 void template_put(const struct template *t, const struct template_var *vars, template_piece_fn fn,
                   void *ctx) {
+  assert(t != NULL && fn != NULL);
   const struct template_var *open[TEMPLATE_DEPTH];
   struct str text = t->text;
   bool shown[TEMPLATE_DEPTH];

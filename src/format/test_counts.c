@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,7 @@ static const struct {
 };
 
 bool test_counts_read(enum test_format format, struct str text, struct test_counts *out) {
+  assert(out != NULL);
   struct test_reading r = {.planned = -1};
   char *copy = xstrndup(text.p, text.n);
   struct str rest = {copy, escapes_drop(copy, text.n)};

@@ -439,6 +439,7 @@ static bool check_bytes(struct composer *c, size_t max_bytes) {
 
 const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,
                                    size_t max_bytes, struct err_list *errors) {
+  assert(arena != NULL && errors != NULL);
   if (str_starts(text, "\xEF\xBB\xBF"))
     text = (struct str){text.p + 3, text.n - 3};
   struct err_list mine = {0};

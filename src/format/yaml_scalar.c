@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,7 @@ static json_t *must(json_t *v) {
 }
 
 json_t *yaml_to_json(const struct yaml_node *node) {
+  assert(node != NULL);
   json_t *v = NULL;
   switch (node->kind) {
   case YAML_NULL:

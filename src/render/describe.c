@@ -504,6 +504,7 @@ static bool put_root(struct telling *p) {
 
 enum schema_status describe_prompt(const struct schema *schema, enum describe_language language,
                                    char **text) {
+  assert(schema != NULL && text != NULL);
   struct telling p = {.d = {.language = language, .put_inside = prompt_inside}};
   *text = NULL;
   bool ok = walk_init(&p.d.walk, schema) && put_root(&p);
@@ -549,6 +550,7 @@ static enum word root_kind(const struct schema *schema) {
 
 void describe_request(const struct schema *schema, enum describe_form form,
                       enum describe_language language, struct buf *out) {
+  assert(schema != NULL && out != NULL);
   char *text = NULL;
   struct buf kind = {0};
   assert(schema != NULL && form < DESCRIBE_AS_COUNT);

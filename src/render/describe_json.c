@@ -3,6 +3,8 @@
 #include "render/text.h"
 #include "schema/program.h"
 
+#include <assert.h>
+
 static const char *const annotations[] = {"title",      "description", "default",   "examples",
                                           "deprecated", "readOnly",    "writeOnly", "$comment"};
 
@@ -109,6 +111,7 @@ static void compact_schema(const struct compact *c, const json_t *schema) {
 }
 
 enum schema_status describe_json(const struct schema *schema, bool keep, char **text) {
+  assert(schema != NULL && text != NULL);
   struct buf out = {0};
   struct compact c = {&out, keep, schema->resources[0].dialect};
   compact_schema(&c, schema->documents[0].root);

@@ -2,6 +2,7 @@
  * more than once, or inside itself, gets a name and stands below. */
 #include "render/describe_phrase.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 struct named {
@@ -411,6 +412,7 @@ static bool put_all(struct types *t, bool counting) {
 }
 
 enum schema_status describe_types(const struct schema *schema, char **text) {
+  assert(schema != NULL && text != NULL);
   struct types t = {.d = {.language = (enum describe_language)DESCRIBE_TERSE,
                           .put_inside = types_inside,
                           .all_inside = true,

@@ -321,6 +321,7 @@ static enum example_status outcome(struct maker *m, const struct schema *schema,
 
 enum example_status example_make(const struct schema *schema, json_t **value,
                                  struct example_trouble *trouble) {
+  assert(schema != NULL && value != NULL);
   struct example_trouble unused;
   struct maker m = {.attempts = ATTEMPTS_MAX, .trouble = trouble ? trouble : &unused};
   assert(schema != NULL);

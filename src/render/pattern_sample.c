@@ -218,6 +218,7 @@ static bool sample_node(struct sampler *s, const struct ecma_node *node) {
 
 bool pattern_sample(const char *pattern, size_t length, uint32_t seed, size_t extra, size_t most,
                     struct buf *out) {
+  assert(pattern != NULL && out != NULL);
   struct sampler s = {.seed = seed,
                       .state = seed * 2654435761u,
                       .extra = extra,

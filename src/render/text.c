@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -84,6 +85,7 @@ static void put_comma(bool first, bool spaced, struct buf *out) {
 }
 
 void render_json(const json_t *value, bool spaced, struct buf *out) {
+  assert(out != NULL);
   bool first = true;
   switch (json_typeof(value)) {
   case JSON_OBJECT:

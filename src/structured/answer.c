@@ -261,6 +261,7 @@ static void answer_read_text(struct answer *a, const struct answer_spec *spec, c
 
 void answer_read(struct answer *a, const struct answer_spec *spec, const json_t *structured,
                  const char *text, size_t n) {
+  assert(a != NULL && spec != NULL);
   struct answer other = {0};
   assert(spec->schema != NULL && text != NULL);
   *a = (struct answer){0};

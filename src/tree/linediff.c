@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static void common_ends(const struct str *a, const struct str *b, long *head, lo
 }
 
 void linediff_count(struct str before, struct str after, long *added, long *removed) {
+  assert(added != NULL && removed != NULL);
   long rest_a, rest_b, head;
   struct str *a = split(before, &rest_a), *b = split(after, &rest_b);
   common_ends(a, b, &head, &rest_a, &rest_b);
@@ -181,6 +183,7 @@ static void script_fold(struct script *s, long context) {
 
 struct linediff_line *linediff_lines(struct str before, struct str after, long context,
                                      size_t *count) {
+  assert(count != NULL);
   struct script s = {0};
   long n, m, head;
   struct str *a = split(before, &n), *b = split(after, &m);

@@ -6,6 +6,7 @@
 #include "os/clock.h"
 #include "os/fs.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +77,7 @@ static struct tree_file *put(struct tree_look *look, const char *path, const str
 
 struct tree_file *look_add(struct tree_look *look, int fd, const struct tree_skip *skip,
                            const char *path) {
+  assert(look != NULL);
   struct stat st;
   if (fstatat(fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
     return errno == ENOENT || errno == ENOTDIR ? put(look, path, NULL) : NULL;
@@ -151,6 +153,7 @@ static bool walk_folder(const struct tree_walk *w, const char *path, unsigned de
 
 bool look_walk(struct tree_look *look, int fd, const char *folder, const struct tree_skip *skip,
                struct err *err) {
+  assert(look != NULL);
   const struct tree_walk walk = {.look = look,
                                  .fd = fd,
                                  .folder = folder,
@@ -191,6 +194,7 @@ bool look_read(int fd, const struct tree_file *file, struct buf *out) {
 }
 
 void look_keep(struct tree_look *look, int fd, struct tree_file *file) {
+  assert(look != NULL && file != NULL);
   struct buf bytes = {0};
   if (!file->is_there || file->has_content || file->size > LIMIT_TREE_FILE_BYTES ||
       look->kept_bytes + (size_t)file->size > LIMIT_TREE_KEPT_BYTES)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -76,6 +77,7 @@ static bool use_dot_git(struct repo *repo, const struct stat *st) {
 }
 
 bool repo_find(const char *dir, struct repo *repo) {
+  assert(dir != NULL && repo != NULL);
   struct stat of_dir, st;
   struct buf path = {0};
   bool found = false;
@@ -122,6 +124,7 @@ static bool is_packed(const struct repo *repo, struct str ref) {
 }
 
 bool repo_has_branch(const struct repo *repo, const char *name) {
+  assert(repo != NULL && name != NULL);
   struct buf path = {0}, ref = {0};
   struct stat st;
   buf_printf(&ref, "refs/heads/%s", name);
@@ -196,6 +199,7 @@ static bool copy_index(const struct repo *repo, const char *folder, struct err *
 }
 
 bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index, struct err *err) {
+  assert(repo != NULL && folder != NULL);
   static const char *const folders[] = {"refs", "objects", "objects/info", "info"};
   struct buf text = {0}, path = {0};
   struct err ignored;

@@ -53,6 +53,8 @@ static void skip_init(struct tree_skip *skip, const char *const *own) {
 }
 
 struct tree *tree_new(const char *dir, const char *name, const char *const *own_folders) {
+  assert(dir != NULL);
+  assert(name != NULL);
   struct tree *t = xcalloc(1, sizeof *t);
   char *real = realpath(dir, NULL);
   t->dir = real != NULL ? real : xstrdup(dir);
@@ -132,6 +134,7 @@ static enum tree_step look_around(struct tree *t) {
 
 /* Without a stand-in files are looked at as where there is no repository. */
 enum tree_step tree_begin(struct tree *t) {
+  assert(t != NULL);
   struct err err;
   if (t->is_repo)
     t->private_dir = tmpdir_make_named(t->name, &err);
@@ -146,6 +149,7 @@ enum tree_step tree_begin(struct tree *t) {
 }
 
 enum tree_step tree_again(struct tree *t) {
+  assert(t != NULL);
   t->is_after = true;
   return look_around(t);
 }
@@ -167,6 +171,7 @@ static enum tree_step without(struct tree *t) {
 
 /* "C a.c\0R b.c\0? new/c.c\0": changed, removed, not known. */
 enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
+  assert(t != NULL);
   struct tree_look *look = current(t);
   if (!ok)
     return without(t);
@@ -346,6 +351,7 @@ static bool next_blob(struct str *rest, struct str *blob) {
 }
 
 enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok) {
+  assert(t != NULL);
   struct str rest = blobs;
   for (size_t i = 0; ok && i < t->pair_count && rest.n > 0; i++) {
     struct tree_pair *pair = &t->pairs[i];

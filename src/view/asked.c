@@ -5,6 +5,7 @@
 #include "format/json_write.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ASKED_TAIL_BYTES = 64 * 1024 };
@@ -117,6 +118,7 @@ static void add_words(json_t *item, const struct store_ref *ref) {
 }
 
 void view_asked_add(const struct store *store, json_t *list) {
+  assert(store != NULL);
   size_t i;
   json_t *item;
   struct store_ref ref;

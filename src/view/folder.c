@@ -8,6 +8,7 @@
 #include "store/reader.h"
 #include "json/pull.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,7 @@ static void add_row(struct view_folder *f, const struct store_ref *ref, const st
 }
 
 void view_folder_add(struct view_folder *f, const struct store_ref *ref) {
+  assert(f != NULL && ref != NULL);
   struct brief b;
   struct err err;
   bool readable = brief_read(&b, ref, &err);
@@ -221,6 +223,7 @@ bool view_folder_read(struct view_folder *f, const struct store *store, const st
 /* --- at a glance --- */
 
 bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms, struct err *err) {
+  assert(f != NULL);
   static const char *const keys[] = {"status", "since", "workflow", "method", "provider", NULL};
   const char *since = NULL;
   size_t words = 0;
@@ -348,6 +351,7 @@ static void sort_rows(struct view_folder *f, const struct store *store,
 
 bool view_folder_page(struct view_folder *f, const struct store *store,
                       const struct view_filter *filter, struct err *err) {
+  assert(f != NULL && filter != NULL);
   struct store_id *ids;
   size_t count, i = 0, looked = 0;
   if (!store_list(store, &ids, &count, err))

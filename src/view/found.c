@@ -6,6 +6,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,7 @@ static bool find_in_line(struct finding *f, const char *piece, char *line, struc
 
 bool view_found_read(struct view_found *found, const struct book *book, struct str needle,
                      size_t max, struct err *err) {
+  assert(found != NULL && book != NULL);
   struct finding f = {.found = found, .book = book, .n = needle.n};
   char piece[NEEDLE_BYTES + 1];
   size_t longest = 0;

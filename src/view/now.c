@@ -5,6 +5,7 @@
 #include "core/record.h"
 #include "format/json_object.h"
 
+#include <assert.h>
 #include <string.h>
 
 static struct str now_word(struct view_now *now, const json_t *object, const char *key) {
@@ -116,6 +117,7 @@ static bool now_of_turn(struct view_now *now, const struct track *track,
 }
 
 bool view_now_read(struct view_now *now, const struct track *track, struct err *err) {
+  assert(now != NULL && track != NULL);
   const struct view_session *v = &track->view;
   bool ok = true;
   *now = (struct view_now){0};

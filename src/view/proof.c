@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "store/heads.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ struct proof *proof_new(struct err *err) {
 
 bool proof_read(struct proof *p, const struct store_ref *ref, struct verify_result *result,
                 struct err *err) {
+  assert(p != NULL && result != NULL);
   const struct heads *heads = &p->heads;
   struct store store;
   store_of(ref, &store);

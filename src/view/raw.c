@@ -6,6 +6,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ static size_t first_behind(const struct book *book, uint64_t after) {
 
 bool view_raws_read(struct view_raws *raws, const struct book *book, uint64_t after, size_t max,
                     size_t text_max, struct err *err) {
+  assert(raws != NULL && book != NULL);
   *raws = (struct view_raws){0};
   size_t i = first_behind(book, after);
   raws->items = arena_array(&raws->arena, max + 1, sizeof *raws->items);

@@ -10,6 +10,7 @@
 #include "store/brief.h"
 #include "view/spans.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,7 @@ struct view_reading *view_reading_new(struct view_session *v) {
 }
 
 bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *err) {
+  assert(r != NULL && book != NULL);
   json_t *record;
   if (r->finished)
     view_unfinish(r);
@@ -385,6 +387,7 @@ void view_reading_free(struct view_reading *r) {
 }
 
 bool view_session_read(struct view_session *v, const struct store_ref *ref, struct err *err) {
+  assert(v != NULL && ref != NULL);
   struct book book;
   *v = (struct view_session){0};
   if (!book_open(&book, ref, false, err))

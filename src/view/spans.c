@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "format/json_object.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ static struct spans_call *find_call(struct spans *s, long turn, long call, int64
 }
 
 void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn) {
+  assert(s != NULL && turn != NULL);
   struct str type = json_view(json_at(record, "type"));
   struct str answer = json_view(json_at(record, "answer"));
   long call = (long)json_integer_value(json_at(record, "call"));

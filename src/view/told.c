@@ -7,6 +7,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static void told_keep(struct view_told *told, enum view_piece_kind kind, int depth,
@@ -77,6 +78,7 @@ static void told_mark(void *ctx, struct str text, size_t offset, size_t length,
 
 bool view_told_read(struct view_told *told, const struct book *book, long turn, size_t text_max,
                     size_t referred_max, struct err *err) {
+  assert(told != NULL && book != NULL);
   *told = (struct view_told){.text_max = text_max, .referred_max = referred_max};
   const struct pen_sink sink = {.title = told_title,
                                 .line = told_line,

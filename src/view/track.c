@@ -38,6 +38,7 @@ static bool is_other(const struct track *t, uint64_t bytes, uint64_t written) {
 }
 
 bool track_read(struct track *t, struct err *err) {
+  assert(t != NULL);
   uint64_t bytes = 0, written = store_written(&t->ref); /* before the bytes: they may grow */
   bool owned = store_is_owned(&t->ref);
   if (!store_bytes(&t->ref, &bytes)) {

@@ -5,6 +5,8 @@
 #include "view/folder.h"
 #include "view/session.h"
 
+#include <assert.h>
+
 const char *view_span_name(enum view_span_kind kind) {
   static const char *const names[VIEW_SPAN_KINDS] = {"work", "judging", "waiting", "retry"};
   return kind < VIEW_SPAN_KINDS ? names[kind] : "";
@@ -22,6 +24,7 @@ const char *view_class_name(enum view_class class) {
 }
 
 void view_put_time(struct buf *out, int64_t ms) {
+  assert(out != NULL);
   long long s = ms / 1000;
   if (ms < 100000)
     buf_printf(out, "%.1f s", (double)ms / 1000);
