@@ -446,6 +446,8 @@ static void emit_resume(struct step *s, const char *reason) {
   record_put_bytes(&d, MEMBER_REASON, str_from(reason));
   if (s->ev->cut != NULL)
     record_put_tree(&d, MEMBER_CUT, json_incref(s->ev->cut));
+  if (s->ev->worker != NULL)
+    record_put_tree(&d, MEMBER_WORKER, json_incref(s->ev->worker));
   if (s->ev->steer != NULL)
     put_steer(s, &d, s->ev->steer);
   step_emit(s, &d);

@@ -59,7 +59,8 @@ struct event {
   const struct core_answer *answer;
   bool hold;                      /* of EVENT_ANSWER: nothing but its record is made */
   const struct core_steer *steer; /* of EVENT_RESUME and EVENT_ACCEPT; or NULL */
-  json_t *cut; /* of EVENT_RESUME: what a person had cut off the log, or NULL; borrowed */
+  json_t *cut;    /* of EVENT_RESUME: what a person had cut off the log, or NULL; borrowed */
+  json_t *worker; /* of EVENT_RESUME: who goes on with it, or NULL; borrowed */
 };
 
 enum effect_kind {

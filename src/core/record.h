@@ -137,6 +137,7 @@ enum record_type {
   PLAIN(RESUMABLE, "resumable")                                                                    \
   PLAIN(TURNS, "turns")                                                                            \
   TREE(METHODS, "methods")                                                                         \
+  TREE(WORKER, "worker")                                                                           \
   TREE(CUT, "cut")                                                                                 \
   TREE(BY, "by")                                                                                   \
   PLAIN(CARRIES, "carries")                                                                        \

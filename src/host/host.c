@@ -412,12 +412,14 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
   struct event ev = {.kind = EVENT_RESUME,
                      .reason = s->core.status == SESSION_RUNNING ? "crash" : reason,
                      .steer = steer,
-                     .cut = s->cut};
+                     .cut = s->cut,
+                     .worker = worker_json(s->log)};
   bool begins = s->core.seq == (s->core.carried ? 2 : 1);
   if (begins && s->cut == NULL && (steer == NULL || json_object_size(steer->changed) == 0) &&
       json_is_true(json_object_get(s->core.config, "submitted")))
     ev.kind = EVENT_BEGIN;
   session_event(s, &ev);
+  json_decref(ev.worker);
   session_set_life(s, LIFE_RUNNING);
   return true;
 }

@@ -46,6 +46,10 @@ void worker_asked_done(struct store_log *log);
 /* How many workers died with the session in their hands since its last turn that ended, as it was
  * attached; *died: the last one's name, borrowed from the log, or "". */
 unsigned worker_deaths(const struct store_log *log, const char **died);
+/* Who goes on with the session, as session_resume has it: {"name"}, and where workers died with it
+ * in their hands since its last turn that ended {"after", "deaths", "why"}. New; NULL with files.
+ */
+json_t *worker_json(const struct store_log *log);
 void worker_leave_all(void);
 
 /* Asks the owner of a session, wherever it is. The state that the session is in: ready, held, idle,

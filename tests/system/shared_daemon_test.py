@@ -195,6 +195,14 @@ def killed_stopped_and_gone_on_with():
         fleet.until(lambda: fleet.count("fence > 2") > 0, "it is taken over")
         second.send_signal(signal.SIGCONT)
         fleet.all_complete(ids)
+        resumed = [json.loads(line) for i in ids for line in fleet.segue("show", i, "--json").stdout.splitlines()
+                   if b'"session_resume"' in line]
+        told = [r["worker"] for r in resumed if r["reason"] == "crash"]
+        pids = {str(d.pid) for d in fleet.daemons}
+        expect(told and all(w["name"].split(":")[-1] in pids for w in told), told)
+        after = {w["after"].split(":")[-1] for w in told if "after" in w}
+        expect(after and after <= {str(first.pid), str(second.pid)}, after, told)
+        expect(all(w["deaths"] >= 1 and w["why"] for w in told if "after" in w), told)
         n = len(fleet.starts())
         expect(n <= 16 * MOVEMENTS + 8, "a call was repeated too often:", n)
         expect(fleet.count("deaths > 1") == 0, "deaths")

@@ -27,6 +27,8 @@ struct news_item {
   char id[STORE_ID_BYTES], what[16];
 };
 
+enum { KEEPER_NAME_BYTES = 280 };
+
 struct keeper {
   pthread_t thread;
   bool runs;
@@ -34,6 +36,7 @@ struct keeper {
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
   _Atomic unsigned term;        /* another one each time that the lease was lost */
   char worker[STORE_ID_BYTES];
+  char name[KEEPER_NAME_BYTES]; /* HOST:PID */
   char *needs; /* of sessions that are made here, as an array of SQL; for the program's life */
   uint64_t ttl_ms;
   atomic_bool ends;

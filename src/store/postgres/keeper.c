@@ -111,6 +111,7 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
   char host[HOST_BYTES] = "", name[HOST_BYTES + 24], ttl[24];
   struct buf labels = {0};
   name_worker(host, name, &labels);
+  (void)snprintf(pg->keeper.name, sizeof pg->keeper.name, "%s", name);
   if (pg->keeper.needs == NULL)
     keeper_needs(pg, host);
   (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);

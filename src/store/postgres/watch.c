@@ -199,6 +199,17 @@ unsigned worker_deaths(const struct store_log *base, const char **died) {
   return shared ? log->deaths : 0;
 }
 
+json_t *worker_json(const struct store_log *base) {
+  const struct shared_log *log = (const struct shared_log *)base;
+  if (base == NULL || !url_is_shared(base->store->where))
+    return NULL;
+  json_t *told = json_pack("{ss}", "name", log->pg->keeper.name);
+  if (log->deaths > 0)
+    json_object_update_new(told, json_pack("{ss si ss}", "after", log->died, "deaths",
+                                           (int)log->deaths, "why", "its lease ended"));
+  return told;
+}
+
 void worker_asked_done(struct store_log *base) {
   struct shared_log *log = (struct shared_log *)base;
   char fence[24];
