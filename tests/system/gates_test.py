@@ -129,6 +129,13 @@ def what_is_protected_stops_the_session():
         expect(done.returncode == 0 and os.path.exists(box.cwd + "/ran"), done.stdout)
         expect(len(of_type(records(path), "call_start")) == 2, "the work was done again")
         verified(box, path)
+        os.unlink(box.cwd + "/ran")
+        path, said = run(box, PROTECTED, [touches | {"write": {"tests/run.sh": "exit 1\n"}}], status=1)
+        refused = box.segue("reject", path)
+        expect(refused.returncode == 1 and not os.path.exists(box.cwd + "/ran"), refused)
+        done = box.segue("approve", path)
+        expect(done.returncode == 0 and os.path.exists(box.cwd + "/ran"), done)
+        verified(box, path)
         path, _ = run(box, PROTECTED, [{"text": "built", "write": {"a": "2\n", "src/tests.c": "1\n"}}])
         verified(box, path)
 

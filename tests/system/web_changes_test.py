@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The lines that a session changed: by the API and in the window, with a daemon and without."""
+import json
 import os
 import subprocess
 import sys
@@ -78,6 +79,10 @@ def without_a_daemon():
         repository(box)
         box.segue("run", box.file("changes.yaml", WORKFLOW), "--cwd", box.cwd, "--logs", box.logs)
         sid = os.path.basename(box.log_paths()[0]).split(".")[0]
+        shown = box.segue("diff", sid, "--logs", box.logs)
+        expect(shown.returncode == 0 and b"\n+<b>new</b>\n" in shown.stdout and b"unknown" not in shown.stdout, shown.stdout[:500])
+        told = json.loads(box.segue("diff", sid, "--json", "--logs", box.logs).stdout)
+        expect([f["path"] for f in told["files"]] == ["one", "two"] and told["from"] == "HEAD", told["files"])
         _, url = alone(box)
         with browser.Browser() as b:
             root = enter(b, url)

@@ -2,8 +2,10 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
+#include "cli/find.h"
 #include "cli/replying.h"
 #include "cli/session_post.h"
+#include "store/brief.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -101,7 +103,45 @@ static int verdict_run(const struct cli_command *command, int argc, char **argv)
   return status;
 }
 
+/* Is it stopped because a movement changed what is protected? That is no question: to resume it is
+ * to let it be. */
+static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
+  struct brief b;
+  struct err ignored;
+  if (!find_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), ref,
+                    &ignored) ||
+      !brief_read(&b, ref, &ignored))
+    return false;
+  bool is = brief_is_stopped(&b) && strcmp(b.stop_reason, "protected") == 0;
+  *submitted = b.submitted;
+  brief_deinit(&b);
+  return is;
+}
+
+static int approve_protected(const struct cli_args *args, struct store_ref *ref, bool submitted) {
+  const char *socket = cli_value(args, "socket");
+  char *words[8] = {(char *)"resume", ref->name};
+  int n = 2;
+  if (submitted && !cli_flag(args, "resume"))
+    words[n++] = (char *)"--daemon";
+  if (submitted && !cli_flag(args, "resume") && socket != NULL) {
+    words[n++] = (char *)"--socket";
+    words[n++] = (char *)socket;
+  }
+  if (cli_flag(args, "json"))
+    words[n++] = (char *)"--json";
+  return cmd_resume.run(n, words);
+}
+
 static int approve_run(int argc, char **argv) {
+  struct cli_args args;
+  struct store_ref ref;
+  bool submitted;
+  int status;
+  if (!cli_parse(&cmd_approve, argc, argv, 1, 2, &args, &status))
+    return status;
+  if (args.word_count == 1 && stopped_protected(&args, &ref, &submitted))
+    return approve_protected(&args, &ref, submitted);
   return verdict_run(&cmd_approve, argc, argv);
 }
 
@@ -129,7 +169,9 @@ const struct cli_command cmd_approve = {
     .name = "approve",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
     .summary = "let a session run what waits for approval",
-    .help = "As segue answer, for a movement with approve: what would be run is in segue inbox.",
+    .help =
+        "As segue answer, for a movement with approve: what would be run is in segue inbox.\n"
+        "A session that stopped because a movement changed what is protected is resumed with it.",
     .options = verdict_options,
     .run = approve_run,
 };

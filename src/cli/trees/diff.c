@@ -21,6 +21,7 @@ struct diff_range {
   const char *from;
   char to[128]; /* "": the folder as it is */
   char parent[80];
+  const json_t *paths; /* only these; NULL: all */
 };
 
 /* GROUP.CHILD is a child's name: each half says it too, the group's where it has items. */
@@ -91,6 +92,10 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
 /* It worked in its folder: from before its first commit to its last. */
 static bool use_commits(const struct trees *t, struct diff_range *r, struct err *err) {
   size_t n = json_array_size(t->commits);
+  if (n == 0 && json_array_size(t->paths) > 0) { /* what it changed is in its folder still */
+    *r = (struct diff_range){.folder = t->cwd, .from = "HEAD", .paths = t->paths};
+    return true;
+  }
   if (n == 0)
     return trees_own(t, err) != NULL;
   (void)snprintf(r->parent, sizeof r->parent, "%.64s^",
@@ -102,13 +107,27 @@ static bool use_commits(const struct trees *t, struct diff_range *r, struct err 
   return true;
 }
 
-static bool diff_ask(const struct diff_range *r, const char *form, struct git_answer *answer,
-                     struct err *err) {
-  const char *colour =
-      cli_colours(STDOUT_FILENO) && form[2] == 'p' ? "--color=always" : "--no-color";
-  const char *to = r->to[0] ? r->to : "--";
-  if (!trees_git(r->folder, answer, err, "diff", "--no-ext-diff", "--no-textconv", colour, form,
-                 "--end-of-options", r->from, to, r->to[0] ? "--" : NULL, NULL))
+/* more: a further option, or NULL. */
+static bool diff_ask(const struct diff_range *r, const char *form, const char *more,
+                     struct git_answer *answer, struct err *err) {
+  bool coloured = cli_colours(STDOUT_FILENO) && strcmp(form, "--patch") == 0;
+  struct git_ask ask = {.folder = r->folder,
+                        .words = {"diff", "--no-ext-diff", "--no-textconv",
+                                  coloured ? "--color=always" : "--no-color", form},
+                        .extra = {"GIT_LITERAL_PATHSPECS=1"}};
+  size_t n = 5, i;
+  const json_t *path;
+  if (more != NULL) {
+    ask.words[n++] = "--no-renames";
+    ask.words[n++] = more;
+  }
+  ask.words[n++] = "--end-of-options";
+  ask.words[n++] = r->from;
+  if (r->to[0])
+    ask.words[n++] = r->to;
+  ask.words[n++] = "--";
+  json_array_foreach((json_t *)r->paths, i, path) ask.words[n++] = json_string_value(path);
+  if (!git_now(&ask, answer, err))
     return false;
   if (answer->exit == 0 && !answer->out.cut)
     return true;
@@ -163,13 +182,9 @@ static json_t *diff_files(const struct git_answer *numbers) {
 static json_t *diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
   struct git_answer numbers, whole;
   json_t *value = NULL;
-  if (!diff_ask(r, "--numstat", &numbers, err))
+  if (!diff_ask(r, "--numstat", "-z", &numbers, err))
     return NULL;
-  git_answer_deinit(&numbers);
-  if (!trees_git(r->folder, &numbers, err, "diff", "--no-ext-diff", "--no-renames", "--numstat",
-                 "-z", "--end-of-options", r->from, r->to[0] ? r->to : "--", NULL))
-    return NULL;
-  if (diff_ask(r, "--patch", &whole, err)) {
+  if (diff_ask(r, "--patch", NULL, &whole, err)) {
     value = json_pack("{ss so* ss so so}", "session", t->session, "path",
                       r->to[0] ? NULL : json_io_string(r->folder), "from", r->from, "files",
                       diff_files(&numbers), "diff", json_io_string(buf_c(&whole.out)));
@@ -192,7 +207,7 @@ static bool print_diff_json(const struct trees *t, const struct diff_range *r, s
 
 static bool print_diff(const struct diff_range *r, const char *form, struct err *err) {
   struct git_answer answer;
-  if (!diff_ask(r, form, &answer, err))
+  if (!diff_ask(r, form, NULL, &answer, err))
     return false;
   if (isatty(STDOUT_FILENO) && !cli_colours(STDOUT_FILENO)) {
     struct buf safe = {0};
@@ -280,8 +295,10 @@ const struct cli_command cmd_diff = {
     .help =
         "Without MOVEMENT: all from where its branch began, with what is not committed yet. Of "
         "a\n"
-        "session that worked in its folder: its commits. MOVEMENT: its last commit (--commit\n"
-        "movement), or a child's worktree; with for_each each item's, in the order of its list.\n"
+        "session that worked in its folder: its commits, else the files that it changed, since "
+        "the\n"
+        "commit that is checked out. MOVEMENT: its last commit (--commit movement), or a child's\n"
+        "worktree; with for_each each item's, in the order of its list.\n"
         "New files that are not committed are only counted.",
     .options = options,
     .run = diff_run,
