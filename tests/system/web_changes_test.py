@@ -83,12 +83,17 @@ def without_a_daemon():
         expect(shown.returncode == 0 and b"\n+<b>new</b>\n" in shown.stdout and b"unknown" not in shown.stdout, shown.stdout[:500])
         told = json.loads(box.segue("diff", sid, "--json", "--logs", box.logs).stdout)
         expect([f["path"] for f in told["files"]] == ["one", "two"] and told["from"] == "HEAD", told["files"])
-        _, url = alone(box)
+        if not browser.CAN:
+            return "the page: skipped, no chromium and chromedriver"
+        process, url = alone(box)
         with browser.Browser() as b:
             root = enter(b, url)
             b.open(root + "s/" + sid + "/changes")
             expect("+<b>new</b>" in text(b) and "There is more of it" in text(b), text(b)[:2000])
             expect(b.run("return document.querySelectorAll('ins').length") > 1)
+        process.terminate()
+        expect(process.wait(20) == 0, process.stderr.read())
+    return None
 
 
 if __name__ == "__main__":
