@@ -353,7 +353,10 @@
 #define LIMIT_STORE_PART_BYTES     (1024u * 1024u) /* of a blob, a row */
 #define LIMIT_STORE_LABEL_BYTES    128u
 #define LIMIT_STORE_LABEL_COUNT    64u
-#define LIMIT_STORE_DEATHS         3 /* of workers at one session, without a turn between */
+#define LIMIT_STORE_PAUSE_MS       5000 /* of a session that a worker cannot go on with, at first */
+#define LIMIT_STORE_PAUSE_MAX_MS   300000 /* and at most */
+#define LIMIT_STORE_PAUSE_COUNT    64u    /* sessions that one worker knows of */
+#define LIMIT_STORE_DEATHS         3      /* of workers at one session, without a turn between */
 
 /* --- daemon --- */
 #define LIMIT_SESSIONS_DEFAULT 16     /* sessions that run at once, unless --max-sessions says so */

@@ -6,6 +6,7 @@
 #include "core/answer.h"
 #include "os/leftover.h"
 #include "store/index.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -273,6 +274,7 @@ static bool start_again(struct daemon_entry *e) {
   if (runs && !stops && !go_on(e, &err)) {
     runs = false;
     entry_set_trouble(e, err.text);
+    worker_pause(e->sessions->env->store, e->id);
   }
   e->resumed = e->due = false;
   if (runs) {

@@ -181,6 +181,28 @@ def it_goes_where_it_was_sent():
             expect(done.returncode == 2 and says in done.stderr, text, done)
 
 
+def one_without_its_folder():
+    """A worker that does not have a session's folder lets another one take it, and asks again later."""
+    with Fleet("30s") as fleet:
+        folder = fleet.dir + "/project"
+        os.mkdir(folder)
+        done = fleet.segue("submit", fleet.workflow(), "--cwd", folder, "--on", "w")
+        expect(done.returncode == 0, done)
+        os.rename(folder, folder + "-elsewhere")
+        fleet.serve("--label", "w")
+        fleet.until(lambda: b"does not go on" in fleet.said(0), "it is told")
+        fleet.until(lambda: fleet.count("state = 'ready'") == 1, "it goes back")
+        fence = fleet.sql("SELECT fence FROM segue.session")
+        other = fleet.segue("submit", fleet.workflow(), "--cwd", fleet.cwd)
+        expect(other.returncode == 0, other)
+        fleet.until(lambda: fleet.count("state = 'ended'") == 1, "others are claimed")
+        expect(fleet.sql("SELECT min(fence) FROM segue.session WHERE state = 'ready'") == fence, "it was claimed again at once")
+        os.rename(folder + "-elsewhere", folder)
+        fleet.serve("--label", "w")
+        fleet.until(lambda: fleet.count("state = 'ended'") == 2, "another worker takes it")
+        expect(fleet.count("deaths > 0") == 0 and fleet.said(0).count(b"does not go on") <= 3, fleet.said(0))
+
+
 def killed_stopped_and_gone_on_with():
     """One dies, one hangs, a third goes on, the second comes back."""
     with Fleet() as fleet:
@@ -392,7 +414,7 @@ if __name__ == "__main__":
         print("skipped:", why)
         sys.exit(77)
     with postgres.Server() as SERVER:
-        status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent,
+        status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder,
                        killed_stopped_and_gone_on_with,
                        it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,

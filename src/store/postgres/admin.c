@@ -13,8 +13,8 @@
 #define INIT_LOCK "SELECT pg_advisory_xact_lock(7303014)"
 
 /* The tables as they were first, then what brings each version to the next. */
-static const char *const table_files[BASE_VERSION] = {"store/postgres/schema.sql",
-                                                      "store/postgres/upgrade_2.sql"};
+static const char *const table_files[BASE_VERSION] = {
+    "store/postgres/schema.sql", "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql"};
 static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 

@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 2, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 3, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;
@@ -58,6 +58,7 @@ struct pg_base {
   void *told_ctx;
   struct news_item *news, **news_end;
   struct list claimed; /* struct base_claim */
+  struct list paused;  /* struct base_pause, the one that was noted first in front */
   struct list open;    /* struct shared_log, all that there are; under the lock, as `claimed` */
   atomic_bool unsure;  /* the store says that more is held here than is known */
   struct list waiting; /* struct shared_log, to be appended; the loop's thread only */

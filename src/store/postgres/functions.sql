@@ -95,13 +95,14 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- The next ones of the queue that fit the worker's labels.
-CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int)
+-- The next ones of the queue that fit the worker's labels, but for those that it cannot go on with.
+CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int, p_not uuid[])
 RETURNS TABLE (o_id uuid, o_fence bigint)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH w AS (SELECT labels FROM segue.worker WHERE id = p_worker AND lease_until > clock_timestamp()),
        c AS (SELECT s.id FROM segue.session s, w
               WHERE s.state = 'ready' AND s.ready_at <= clock_timestamp() AND s.needs <@ w.labels
+                AND s.id <> ALL (p_not)
               ORDER BY s.place LIMIT p_max FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
     FROM c WHERE s.id = c.id RETURNING s.id, s.fence

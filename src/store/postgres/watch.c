@@ -141,6 +141,55 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
   conn_free(answer);
 }
 
+/* --- sessions that others may go on with --- */
+
+struct base_pause {
+  struct list_node in_base;
+  char id[STORE_ID_BYTES];
+  uint64_t until_ms, wait_ms;
+};
+
+static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
+  LIST_EACH(struct base_pause, pause, in_base, &pg->paused)
+    if (strcmp(pause->id, id) == 0)
+      return pause;
+  if (pg->paused.count >= LIMIT_STORE_PAUSE_COUNT) {
+    struct list_node *first = pg->paused.first;
+    list_remove(&pg->paused, first);
+    free(first);
+  }
+  struct base_pause *pause = xcalloc(1, sizeof *pause);
+  (void)snprintf(pause->id, sizeof pause->id, "%s", id);
+  list_push_back(&pg->paused, &pause->in_base);
+  return pause;
+}
+
+void worker_pause(struct store *store, const char *id) {
+  struct err err;
+  struct pg_base *pg = url_is_shared(store->where) ? shared_base(store, &err) : NULL;
+  if (pg == NULL)
+    return;
+  (void)pthread_mutex_lock(&pg->lock);
+  struct base_pause *pause = pause_of(pg, id);
+  pause->wait_ms = pause->wait_ms == 0 ? LIMIT_STORE_PAUSE_MS : 2 * pause->wait_ms;
+  if (pause->wait_ms > LIMIT_STORE_PAUSE_MAX_MS)
+    pause->wait_ms = LIMIT_STORE_PAUSE_MAX_MS;
+  pause->until_ms = clock_boot_ms() + pause->wait_ms;
+  (void)pthread_mutex_unlock(&pg->lock);
+}
+
+/* Those that are not claimed now, as an array of SQL. */
+static void put_paused(struct pg_base *pg, struct buf *out) {
+  uint64_t now = clock_boot_ms();
+  buf_putc(out, '{');
+  (void)pthread_mutex_lock(&pg->lock);
+  LIST_EACH(struct base_pause, pause, in_base, &pg->paused)
+    if (pause->until_ms > now)
+      buf_printf(out, "%s%s", out->n > 1 ? "," : "", pause->id);
+  (void)pthread_mutex_unlock(&pg->lock);
+  buf_putc(out, '}');
+}
+
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) {
   char most[24];
@@ -155,12 +204,16 @@ bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t 
     return true;
   unsigned term = base_term(pg);
   (void)snprintf(most, sizeof most, "%zu", max - *count);
-  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(most)};
+  struct buf paused = {0};
+  put_paused(pg, &paused);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(most),
+                                  arg_text(buf_c(&paused))};
   struct conn *conn = base_take(pg, &failure, err);
   PGresult *answer = NULL;
   if (conn != NULL) /* once: a second one would take others */
-    answer = conn_ask(conn, "SELECT * FROM segue.claim($1, $2)", LIMIT_STORE_ASK_MS, args, 2, false,
-                      &failure, err);
+    answer = conn_ask(conn, "SELECT * FROM segue.claim($1, $2, $3)", LIMIT_STORE_ASK_MS, args,
+                      ARRAY_LEN(args), false, &failure, err);
+  buf_deinit(&paused);
   if (answer != NULL && conn_rows(answer) > 0 && fault_fails("claim")) { /* the reply was lost */
     conn_free(answer);
     conn_close(conn);
