@@ -47,16 +47,22 @@ void control_on_said(void *observer, const struct daemon_entry *e, long turn, lo
                 text);
 }
 
-static void control_look(struct control *api, struct server_request *r, enum lookup what) {
+/* The log of the session that the request names. False: answered. */
+static bool control_log(struct control *api, struct server_request *r, struct store_ref *ref) {
   char id[STORE_ID_BYTES];
-  struct store_ref ref;
   if (!control_find(api, r, id))
-    return;
-  store_ref(api->sessions->env->store, id, &ref);
-  if (store_is_there(&ref))
+    return false;
+  store_ref(api->sessions->env->store, id, ref);
+  if (store_is_there(ref))
+    return true;
+  server_problem(r, 404, NULL, "there is no session %s", id);
+  return false;
+}
+
+static void control_look(struct control *api, struct server_request *r, enum lookup what) {
+  struct store_ref ref;
+  if (control_log(api, r, &ref))
     lookup_take(&api->readings, r, api->shelf, &ref, what);
-  else
-    server_problem(r, 404, NULL, "there is no session %s", id);
 }
 
 static void control_on_changes(void *ctx, struct server_request *r,
@@ -70,16 +76,10 @@ static void control_on_changes(void *ctx, struct server_request *r,
 
 void control_get_changes(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  char id[STORE_ID_BYTES];
   struct store_ref ref;
-  if (!control_find(api, r, id))
-    return;
-  store_ref(api->sessions->env->store, id, &ref);
-  if (store_is_there(&ref))
+  if (control_log(api, r, &ref))
     difference_take(&api->readings, api->sessions->host->processes, r, &ref, control_on_changes,
                     api);
-  else
-    server_problem(r, 404, NULL, "there is no session %s", id);
 }
 
 void control_get_view(void *api, struct server_request *r) {

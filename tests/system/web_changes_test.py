@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 
-from support import Box, expect, main
+from support import Box, expect, main, records
 from web_gate_test import WebBox
+from web_odd_test import chained
 from web_pages_test import alone, browser, enter, text
 
 WORKFLOW = """name: changes
@@ -62,6 +63,43 @@ def by_the_api():
         box.end()
 
 
+def a_log_steers_no_option_of_git():
+    """The commit that a worktree began from stands in the log, which may come from anywhere."""
+    with WebBox() as box:
+        repository(box)
+        flow = box.file("changes.yaml", WORKFLOW)
+        box.segue("run", flow, "--cwd", box.cwd, "--logs", box.logs, "--workspace", "worktree")
+        path = box.log_paths()[0]
+        sid = os.path.basename(path).split(".")[0]
+
+        def steer(record):
+            if record["type"] == "workspace" and "base" in record.get("data", {}):
+                record["data"]["base"] = "--output=" + box.dir + "/written"
+        chained(records(path), path + ".new", steer)
+        os.replace(path + ".new", path)
+        expect("--output" in open(path, encoding="utf-8").read(), "nothing was steered")
+        box.serve()
+        told = box.get(f"/v1/sessions/{sid}/changes")
+        expect(told["diff"] == "" and not os.path.exists(box.dir + "/written"), told)
+        box.segue("inbox", "--diff", "--logs", box.logs)
+        box.segue("diff", path)
+        expect(not os.path.exists(box.dir + "/written"), "a log had git write a file")
+        box.end()
+
+
+def bytes_that_are_no_text():
+    with WebBox() as box:
+        repository(box)
+        box.serve()
+        sid = box.submit(box.file("changes.yaml", WORKFLOW.replace("seq 30000 > two", "printf 'a\\\\377\\\\033[31mb\\\\n' > two")))
+        box.wait_status(sid, "stopped")
+        told = box.get(f"/v1/sessions/{sid}/changes")
+        expect("+a" in told["diff"] and "<b>new</b>" in told["diff"], told)
+        page = box.window().ask("GET", f"s/{sid}/changes")[2]
+        expect(b"\x1b" not in page and page.decode() and b"<ins>+a" in page, page[-900:])
+        box.end()
+
+
 def of_one_that_changed_nothing():
     with WebBox() as box:
         box.serve()
@@ -97,4 +135,4 @@ def without_a_daemon():
 
 
 if __name__ == "__main__":
-    sys.exit(main([by_the_api, of_one_that_changed_nothing, without_a_daemon]))
+    sys.exit(main([by_the_api, a_log_steers_no_option_of_git, bytes_that_are_no_text, of_one_that_changed_nothing, without_a_daemon]))

@@ -236,17 +236,24 @@ static void window_on_changes(void *ctx, struct server_request *r,
   buf_deinit(&page);
 }
 
+/* False: answered. */
+static bool take_log(struct window *w, struct server_request *r, char id[STORE_ID_BYTES],
+                     struct store_ref *ref) {
+  if (!take_id(w, r, id))
+    return false;
+  store_ref(&w->store, id, ref);
+  if (store_is_there(ref))
+    return true;
+  on_refuse(w, r);
+  return false;
+}
+
 static void get_changes(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  if (!take_id(w, r, id))
-    return;
-  store_ref(&w->store, id, &ref);
-  if (store_is_there(&ref))
+  if (take_log(w, r, id, &ref))
     difference_take(&w->readings, w->options.processes, r, &ref, window_on_changes, w);
-  else
-    on_refuse(w, r);
 }
 
 static void get_providers(void *ctx, struct server_request *r) {
@@ -375,13 +382,8 @@ static void get_session_events(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  if (!take_id(w, r, id))
-    return;
-  store_ref(&w->store, id, &ref);
-  if (store_is_there(&ref))
+  if (take_log(w, r, id, &ref))
     take_watch(w, r, id);
-  else
-    on_refuse(w, r);
 }
 
 static const char *const sessions_query[] = {"q", "before", "sort", NULL};

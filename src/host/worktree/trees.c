@@ -199,16 +199,17 @@ bool trees_is_there(const char *folder) {
 
 bool trees_ask_diff(const struct trees *t, struct git_ask *ask) {
   struct err ignored;
-  size_t i, n = 7;
+  size_t i, n = 8;
   const json_t *path;
   const struct tree_item *own = trees_own(t, &ignored);
   bool there = own != NULL && trees_is_there(own->path);
   *ask = (struct git_ask){.folder = there ? own->path : t->cwd,
                           .words = {"diff", "--no-ext-diff", "--no-textconv", "--no-color",
-                                    "--relative", there ? own->base : "HEAD", "--"},
+                                    "--relative", "--end-of-options", there ? own->base : "HEAD",
+                                    "--"},
                           .extra = {"GIT_LITERAL_PATHSPECS=1"}};
   json_array_foreach(t->paths, i, path) ask->words[n++] = json_string_value(path);
-  return n > 7;
+  return n > 8;
 }
 
 bool trees_take_diff(const struct git_answer *answer, struct buf *out) {
