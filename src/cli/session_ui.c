@@ -33,6 +33,8 @@ static void say_long_wait(const struct record *record) {
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
   const char *until = record_text_c(record, MEMBER_UNTIL);
   const char *message = record_text_c(record, MEMBER_MESSAGE);
+  const char *reason =
+      record_text_c(record, MEMBER_REASON); /* a question with a deadline has none */
   if (record->type == RECORD_ADMISSION && message[0]) {
     fputs("  waiting: ", stdout);
     cli_put_safe(stdout, message);
@@ -40,7 +42,7 @@ static void say_long_wait(const struct record *record) {
   } else if (ms >= LIMIT_LONG_WAIT_MS)
     session_ui_say_wait(ms, json_string_value(json_object_get(error, "class")));
   else if (until[0])
-    printf("  waiting until %s: %s\n", until, record_text_c(record, MEMBER_REASON));
+    printf("  waiting until %s%s%s\n", until, reason[0] ? ": " : "", reason);
   else
     return;
   fflush(stdout);

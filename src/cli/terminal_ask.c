@@ -109,9 +109,9 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
     answer.says = SAYS_CHOICE;
     answer.choice = number;
   }
-  if (readable && host_reply(a->solo->session, &answer, &question, &err)) {
-    a->question = 0;
-  } else {
+  a->question = 0; /* its record is told within host_reply, and the next question asked */
+  if (!readable || !host_reply(a->solo->session, &answer, &question, &err)) {
+    a->question = answer.question;
     if (err.text[0] != '\0')
       fprintf(stderr, "  %s\n", err.text);
     ask_put_prompt(turn);
@@ -136,7 +136,10 @@ static void ask_on_input(void *ctx, const char *bytes, size_t n) {
   }
   buf_append(&a->typed, bytes, n);
   const char *end;
-  while (a->question > 0 && (end = memchr(a->typed.p, '\n', a->typed.n)) != NULL) {
+  uint64_t asked =
+      a->question; /* what was typed before the next one was shown is no answer to it */
+  while (a->question > 0 && a->question == asked &&
+         (end = memchr(a->typed.p, '\n', a->typed.n)) != NULL) {
     struct str line = {a->typed.p, (size_t)(end - a->typed.p)};
     struct buf rest = {0};
     buf_append(&rest, end + 1, a->typed.n - line.n - 1);
@@ -144,6 +147,8 @@ static void ask_on_input(void *ctx, const char *bytes, size_t n) {
     buf_deinit(&a->typed);
     a->typed = rest;
   }
+  if (a->question != asked)
+    buf_clear(&a->typed);
   if (a->question == 0)
     terminal_ask_look(a, a->seen_seq);
 }

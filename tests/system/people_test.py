@@ -443,7 +443,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(box.cwd)
             os.execve(SEGUE, [SEGUE, *words], {**box.env, "TERM": "dumb"})
-        self.shown = b""
+        self.shown = self.all = b""
 
     def until(self, text):
         end = time.monotonic() + WAIT_S
@@ -456,6 +456,7 @@ class Terminal:
                 more = b""
             expect(more, text, "is not shown, but", self.shown)
             self.shown += more
+            self.all += more
 
     def type(self, text):
         self.shown = b""
@@ -463,13 +464,43 @@ class Terminal:
 
     def end(self):
         try:
-            while os.read(self.fd, 65536):
-                pass
+            while more := os.read(self.fd, 65536):
+                self.all += more
         except OSError:
             pass
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self.fd)
         return status
+
+
+CHOICE_THEN_APPROVAL = """name: two
+movements:
+  - name: which
+    ask: {question: Which one?, choices: [red, blue]}
+    rules: [{condition: when(true), next: go}]
+  - name: go
+    command: [touch, went]
+    approve: true
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def each_is_asked_once_at_the_terminal():
+    with Box() as box:
+        at = Terminal(box, "run", box.file("two.yaml", CHOICE_THEN_APPROVAL))
+        at.until("answer [1-2]")
+        at.type("2\n")
+        at.until("approve?")
+        at.type("y\n")
+        expect(at.end() == 0 and os.path.exists(box.cwd + "/went"), at.all)
+        expect(at.all.count(b" asks:") == 2 and b"meanwhile" not in at.all, at.all)
+    with Box() as box:  # what was typed before an approval was asked for does not give it
+        at = Terminal(box, "run", box.file("two.yaml", CHOICE_THEN_APPROVAL))
+        at.until("answer [1-2]")
+        at.type("2\ny\n")
+        at.until("approve?")
+        os.kill(at.pid, signal.SIGINT)
+        expect(at.end() == 130 and not os.path.exists(box.cwd + "/went"), at.all)
 
 
 def a_person_at_the_terminal_is_asked():
@@ -716,7 +747,7 @@ if __name__ == "__main__":
                    a_rule_that_requires_an_answer, children_are_asked_apart,
                    an_escalated_value_is_answered, judges_who_do_not_agree_ask, plan_and_graph_tell_of_persons,
                    an_approval_shows_what_was_changed, an_approval_shows_the_lines_that_were_changed,
-                   a_fork_knows_what_was_answered, a_person_at_the_terminal_is_asked,
+                   a_fork_knows_what_was_answered, a_person_at_the_terminal_is_asked, each_is_asked_once_at_the_terminal,
                    a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,
                    a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,
