@@ -271,25 +271,6 @@ int cli_fail(const char *command, const struct err *err) {
   return by_user ? STATUS_USAGE : STATUS_FAILED;
 }
 
-/* The line of the file that the error points at; false when it cannot be read. */
-static bool cli_line_of(const struct err *err, struct buf *out) {
-  struct buf text = {0};
-  struct err ignored;
-  bool found = false;
-  if (file_read(err->file, LIMIT_WORKFLOW_BYTES, &text, &ignored)) {
-    struct str rest = buf_view(&text), line;
-    for (int i = 1; rest.p != NULL && !found; i++) {
-      line = str_next_line(&rest);
-      if (i == err->line) {
-        buf_str(out, line);
-        found = true;
-      }
-    }
-  }
-  buf_deinit(&text);
-  return found;
-}
-
 /* Bytes of a line before the column, which counts characters from 1. */
 static size_t column_offset(struct str line, int column) {
   size_t at = 0;
@@ -300,14 +281,32 @@ static size_t column_offset(struct str line, int column) {
   return at;
 }
 
+bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
+  struct buf text = {0};
+  struct err ignored;
+  bool found = false;
+  if (file_read(err->file, LIMIT_WORKFLOW_BYTES, &text, &ignored)) {
+    struct str rest = buf_view(&text), line;
+    for (int i = 1; rest.p != NULL && !found; i++) {
+      line = str_next_line(&rest);
+      if (i == err->line) {
+        buf_str(out, line);
+      *at = column_offset(line, err->column);
+        found = true;
+      }
+    }
+  }
+  buf_deinit(&text);
+  return found;
+}
+
 /* The line and a caret under its column. Of a long line, the part around the column. */
-static void print_place(const struct err *err, struct str line, bool colours) {
+static void print_place(const struct err *err, struct str line, size_t at, bool colours) {
   enum { WIDTH = 120, BEFORE = 80, KEPT = 60 }; /* columns: in all, before the caret */
   static const struct str ellipsis = STR_INIT("\xE2\x80\xA6");
   struct buf shown = {0}, before = {0};
   if (line.n > 0 && line.p[line.n - 1] == '\r')
     line.n--;
-  size_t at = column_offset(line, err->column);
   int used = cli_fit(&before, (struct str){line.p, at}, INT_MAX);
   if (used > BEFORE) {
     size_t from = column_offset(line, err->column - KEPT);
@@ -328,6 +327,7 @@ static void print_place(const struct err *err, struct str line, bool colours) {
 void cli_print_file_error(const struct err *err, const char *severity) {
   bool colours = cli_colours(STDERR_FILENO);
   struct buf line = {0}, text = {0}, file = {0};
+  size_t at = 0;
   buf_safe(&file, str_from(err->file), false);
   buf_safe(&text, str_from(err->text), true);
   fprintf(stderr, "%s%s:%d:%d:%s %s%s%s%s%s\n", cli_paint(colours, COLOUR_BOLD), buf_c(&file),
@@ -338,8 +338,8 @@ void cli_print_file_error(const struct err *err, const char *severity) {
           buf_c(&text));
   if (strcmp(severity, "error") == 0)
     cli_tell_json(err);
-  if (cli_line_of(err, &line))
-    print_place(err, buf_view(&line), colours);
+  if (cli_line_of(err, &line, &at))
+    print_place(err, buf_view(&line), at, colours);
   buf_deinit(&line);
   buf_deinit(&text);
   buf_deinit(&file);

@@ -92,6 +92,9 @@ json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new refere
 int cli_fail(const char *command, const struct err *err);
 /* file:line:column: text, the line itself, and a caret. */
 void cli_print_file_error(const struct err *err, const char *severity);
+/* The line that an error in a file points at, and the byte of its column in *at; false when it
+ * cannot be read. */
+bool cli_line_of(const struct err *err, struct buf *line, size_t *at) MUST_CHECK;
 void cli_print_help(const struct cli_command *command);
 
 /* Colours: only on a terminal, without NO_COLOR, and TERM other than dumb. */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "workflow/key_examples.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { SETS_MAX = 32, NAMES_MAX = 512, WIDTH = 78 };
@@ -121,21 +122,50 @@ static void explain(const struct key_set *set, const struct key *k, struct buf *
   buf_deinit(&line);
 }
 
+/* The names of all keys, with a NULL behind them, and their sets: how many. */
+static size_t help_key_names(const struct key_set *sets[SETS_MAX],
+                             const char *names[NAMES_MAX + 1]) {
+  size_t count = sets_of(sets), n = 0;
+  for (size_t i = 0; i < count; i++)
+    for (const struct key *k = sets[i]->keys; k->name && n < NAMES_MAX; k++)
+      names[n++] = k->name;
+  names[n] = NULL;
+  return count;
+}
+
 bool help_key(struct buf *out, const char *name, const char **near) {
   const struct key_set *sets[SETS_MAX];
   const char *names[NAMES_MAX + 1];
-  size_t count = sets_of(sets), n = 0;
+  size_t count = help_key_names(sets, names);
   bool found = false;
   for (size_t i = 0; i < count; i++) {
     const struct key *k = key_find(sets[i], str_from(name));
     found = found || k != NULL;
     if (k != NULL)
       explain(sets[i], k, out);
-    for (k = sets[i]->keys; k->name && n < NAMES_MAX; k++)
-      names[n++] = k->name;
   }
-  names[n] = NULL;
   if (near != NULL)
     *near = found ? NULL : str_nearest(str_from(name), names);
   return found;
+}
+
+const char *help_key_of_line(struct str line, size_t at) {
+  const struct key_set *sets[SETS_MAX];
+  const char *names[NAMES_MAX + 1], *last = NULL;
+  size_t count = help_key_names(sets, names);
+  for (size_t i = 0, n; i < line.n && i <= at; i += n + 1) {
+    struct str word = {line.p + i, 0};
+    n = 0;
+    while (i + n < line.n && (isalnum((unsigned char)line.p[i + n]) || line.p[i + n] == '_'))
+      n++;
+    word.n = n;
+    if (word.n == 0 || i + n == line.n || line.p[i + n] != ':')
+      continue;
+    const struct key *k = NULL;
+    for (size_t s = 0; s < count && k == NULL; s++)
+      k = key_find(sets[s], word);
+    const char *name = k ? k->name : str_nearest(word, names);
+    last = name ? name : last;
+  }
+  return last;
 }

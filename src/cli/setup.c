@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/forge/task.h"
+#include "cli/help_key.h"
 #include "cli/inputs.h"
 #include "cli/trees/trees.h"
 #include "host/keys.h"
@@ -211,6 +212,28 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
 }
 
+/* "try: segue help next, segue help rules": the keys that the first errors are about. */
+static void print_pages(const struct err_list *errors) {
+  enum { PAGES = 3 };
+  const char *pages[PAGES];
+  size_t count = 0, at;
+  for (size_t i = 0; i < errors->count && count < PAGES; i++) {
+    struct buf line = {0};
+    const char *page = NULL;
+    if (errors->items[i].line > 0 && cli_line_of(&errors->items[i], &line, &at))
+      page = help_key_of_line(buf_view(&line), at);
+    for (size_t k = 0; k < count && page != NULL; k++)
+      if (strcmp(pages[k], page) == 0)
+        page = NULL;
+    if (page != NULL)
+      pages[count++] = page;
+    buf_deinit(&line);
+  }
+  for (size_t k = 0; k < count; k++)
+    fprintf(stderr, "%ssegue help key %s%s", k == 0 ? "try: " : ", ", pages[k],
+            k + 1 == count ? "\n" : "");
+}
+
 static void print_list(const char *command, const struct err_list *list, const char *severity) {
   for (size_t i = 0; i < list->count; i++)
     if (list->items[i].line > 0)
@@ -276,6 +299,8 @@ bool setup_workflow(struct setup *setup, const struct cli_args *args, const char
   struct err_list errors = {0}, warnings = {0};
   bool ok = setup_load(setup, path, &errors, &warnings);
   print_list(args->command->name, &errors, "error");
+  if (setup->workflow == NULL)
+    print_pages(&errors);
   if (ok && !warnings_shown && !cli_flag(args, "quiet")) {
     err_list_deinit(&warnings);
     warnings = (struct err_list){0};
@@ -358,6 +383,8 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
       err_list_add(&errors, &err);
   }
   print_list(name, &errors, "error");
+  if (setup->workflow == NULL)
+    print_pages(&errors);
   if (!quiet)
     print_list(name, &doubts, "warning");
   ok = errors.count == 0;

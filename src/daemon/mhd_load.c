@@ -1,6 +1,8 @@
 /* Loads libmicrohttpd when the daemon starts. */
 #include "daemon/mhd_load.h"
 
+#include "daemon/serve.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
@@ -30,4 +32,9 @@ bool mhd_load(struct err *err) {
                    dlerror());
   loaded = load_all(library, err);
   return loaded;
+}
+
+const char *serve_library(void) {
+  struct err ignored;
+  return mhd_load(&ignored) ? microhttpd.get_version() : NULL;
 }

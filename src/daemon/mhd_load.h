@@ -11,6 +11,7 @@
 #include <microhttpd.h>
 
 #define MHD_FUNCTIONS(X)                                                                           \
+  X(get_version)                                                                                   \
   X(start_daemon)                                                                                  \
   X(stop_daemon)                                                                                   \
   X(run)                                                                                           \

@@ -29,4 +29,7 @@ struct serve_options {
 /* Returns when the daemon has ended. False: it could not begin. */
 bool serve(const struct serve_options *options, struct err *err) MUST_CHECK;
 
+/* "0.9.75": of libmicrohttpd, which is loaded for it; NULL when it cannot be. Not to be freed. */
+const char *serve_library(void);
+
 #endif

@@ -48,4 +48,7 @@ bool test_counts_read(enum test_format format, struct str text, struct test_coun
  * entity or a document type. */
 bool test_counts_junit(struct str xml, struct test_counts *add, struct err *err) MUST_CHECK;
 
+/* "2.5.0": of libexpat, which is loaded for it; NULL when it cannot be. Not to be freed. */
+const char *junit_library(void);
+
 #endif

@@ -18,6 +18,7 @@ static struct {
   __typeof__(XML_GetCurrentLineNumber) *line;
   __typeof__(XML_GetErrorCode) *code;
   __typeof__(XML_ErrorString) *words;
+  __typeof__(XML_ExpatVersion) *version; /* "expat_2.5.0" */
 } expat;
 
 static bool load_expat(struct err *err) {
@@ -35,6 +36,7 @@ static bool load_expat(struct err *err) {
       {"XML_GetCurrentLineNumber", &expat.line},
       {"XML_GetErrorCode", &expat.code},
       {"XML_ErrorString", &expat.words},
+      {"XML_ExpatVersion", &expat.version},
   };
   void *library = dlopen("libexpat.so.1", RTLD_NOW | RTLD_LOCAL); /* counted: stays loaded */
   if (library == NULL)
@@ -125,4 +127,12 @@ bool test_counts_junit(struct str xml, struct test_counts *add, struct err *err)
   add->failed += j.counts.failed;
   add->skipped += j.counts.skipped;
   return true;
+}
+
+const char *junit_library(void) {
+  struct err ignored;
+  if (!load_expat(&ignored))
+    return NULL;
+  const char *version = expat.version();
+  return version + strcspn(version, "0123456789");
 }

@@ -1,7 +1,10 @@
 /* Loads libcurl and looks up its functions. */
 #include "http/curl_load.h"
 
+#include "http/http.h"
+
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool curl_load_all(void *library, struct curl_api *api, struct err *err) {
@@ -29,4 +32,13 @@ const struct curl_api *curl_load(struct err *err) {
   }
   loaded = curl_load_all(library, &api, err);
   return loaded ? &api : NULL;
+}
+
+const char *http_library(void) {
+  static char version[32];
+  struct err ignored;
+  const struct curl_api *api = curl_load(&ignored);
+  if (api == NULL || sscanf(api->version(), "libcurl/%31[^ ]", version) != 1)
+    return NULL;
+  return version;
 }

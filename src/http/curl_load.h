@@ -11,6 +11,7 @@
 #include <curl/curl.h>
 
 #define CURL_FUNCTIONS(X)                                                                          \
+  X(version)                                                                                       \
   X(global_init)                                                                                   \
   X(global_cleanup)                                                                                \
   X(easy_init)                                                                                     \

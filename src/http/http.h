@@ -28,6 +28,9 @@ struct http;
 struct http_lane;
 struct http_exchange; /* a request and its reply */
 
+/* "7.88.1": of libcurl, which is loaded for it; NULL when it cannot be. Not to be freed. */
+const char *http_library(void);
+
 struct http *http_new(uv_loop_t *loop);
 void http_free(struct http *http); /* NULL is fine */
 

@@ -18,6 +18,9 @@
 #include <jansson.h>
 #include <stdint.h>
 
+/* "15.10": of libpq, which is loaded for it; NULL when it cannot be. Not to be freed. */
+const char *store_library(void);
+
 /* Two at once are fine: one waits for the other. */
 bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err) MUST_CHECK;
 

@@ -42,5 +42,34 @@ def commands_and_slips():
             expect(b"\x1b" not in done.stderr, "nothing steers the terminal")
 
 
+def an_error_names_its_page():
+    with Box() as box:
+        bad = box.file("bad.yaml", "name: x\nmovements:\n  - name: a\n    instrction: do\n    rules:\n"
+                  "      - {condition: ok, next: nowhere}\n      - {condition: no, next: nobody}\n")
+        for words in (["lint", bad], ["run", bad, "--task", "x"]):
+            said = box.segue(*words).stderr.decode().splitlines()
+            expect(said[-1] == "try: segue help key instruction, segue help key next", words, said)
+        for page in ("instruction", "next"):
+            expect(box.segue("help", "key", page).returncode == 0, page)
+        none = box.file("none.yaml", "- a\n")
+        expect("try:" not in box.segue("lint", none).stderr.decode(), "no key is at fault")
+
+
+def a_version_tells_what_it_can_do():
+    with Box() as box:
+        told = json.loads(box.segue("version", "--all", "--json").stdout)
+        lines = box.segue("version", "--all").stdout.decode().splitlines()
+        short = box.segue("version").stdout.decode().splitlines()[-1]
+        late = told["loaded_when_needed"]
+        expect(set(late) == {"libcurl", "libmicrohttpd", "libpq", "libexpat"}, told)
+        for name, what in late.items():
+            version = what["version"]
+            expect(version is None or version[0].isdigit(), name, told)
+            expect("%s %s, for %s" % (name, version or "is missing", what["for"]) in lines, name, lines)
+            expect(name in short, short)
+        expect("loaded_when_needed" not in json.loads(box.segue("version", "--json").stdout), "only then")
+
+
 if __name__ == "__main__":
-    sys.exit(main([the_first_page_leads_on, every_key_is_explained, commands_and_slips]))
+    sys.exit(main([the_first_page_leads_on, every_key_is_explained, commands_and_slips, an_error_names_its_page,
+                   a_version_tells_what_it_can_do]))

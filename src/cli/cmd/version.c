@@ -1,7 +1,11 @@
 /* segue version: prints versions. */
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "daemon/serve.h"
+#include "format/test_counts.h"
+#include "http/http.h"
 #include "os/loop.h"
+#include "store/shared.h"
 
 #include <openssl/crypto.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -10,11 +14,44 @@
 #include <yaml.h>
 
 static const struct cli_option options[] = {
+    {"all", 'a', NULL, "also load what is loaded when needed, and tell what it is for", false},
     {"json", 0, NULL, "as a JSON object", false},
     {0},
 };
 
-/* Those that are linked; libcurl and libmicrohttpd are loaded when they are first needed. */
+/* Each start would pay for these; they are loaded when they are first needed. */
+static const struct {
+  const char *name, *feature;
+  const char *(*version)(void);
+} late[] = {
+    {"libcurl", "model APIs", http_library},
+    {"libmicrohttpd", "serve and web", serve_library},
+    {"libpq", "stores on PostgreSQL", store_library},
+    {"libexpat", "JUnit reports", junit_library},
+};
+
+static json_t *version_late(void) {
+  json_t *object = json_object();
+  for (size_t i = 0; i < ARRAY_LEN(late); i++)
+    json_object_set_new(
+        object, late[i].name,
+        json_pack("{ss?ss}", "version", late[i].version(), "for", late[i].feature));
+  return object;
+}
+
+static void version_print_late(bool all) {
+  if (!all)
+    printf("loaded when needed (--all):");
+  for (size_t i = 0; i < ARRAY_LEN(late); i++) {
+    const char *version = all ? late[i].version() : NULL;
+    if (all)
+      printf("%s %s, for %s\n", late[i].name, version ? version : "is missing", late[i].feature);
+    else
+      printf(" %s%s", late[i].name, i + 1 < ARRAY_LEN(late) ? "," : "\n");
+  }
+}
+
+/* Those that are linked. */
 static json_t *version_libraries(void) {
   int major, minor, patch;
   char yaml[32], pcre[64] = "";
@@ -38,12 +75,15 @@ static int version_run(int argc, char **argv) {
     json_t *object =
         json_pack("{ssso*sO}", "segue", SEGUE_VERSION, "commit",
                   SEGUE_COMMIT[0] ? json_string(SEGUE_COMMIT) : NULL, "libraries", libraries);
+    if (cli_flag(&args, "all"))
+      json_object_set_new(object, "loaded_when_needed", version_late());
     json_io_print(object, JSON_IO_COMPACT);
     json_decref(object);
   } else {
     printf("segue %s%s%s\n", SEGUE_VERSION, SEGUE_COMMIT[0] ? ", commit " : "", SEGUE_COMMIT);
     json_object_foreach(libraries, name, version)
         printf("%s %s\n", name, json_string_value(version));
+    version_print_late(cli_flag(&args, "all"));
   }
   json_decref(libraries);
   return STATUS_COMPLETE;
@@ -51,8 +91,8 @@ static int version_run(int argc, char **argv) {
 
 const struct cli_command cmd_version = {
     .name = "version",
-    .arguments = "[--json]",
-    .summary = "print the version, its commit and the libraries",
+    .arguments = "[--all] [--json]",
+    .summary = "print the version, its commit, the libraries and what they are for",
     .options = options,
     .run = version_run,
 };

@@ -1,7 +1,10 @@
 /* Loads libpq and looks up its functions. */
 #include "store/postgres/pq.h"
 
+#include "store/shared.h"
+
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool pq_load_all(void *library, struct pq_api *api, struct err *err) {
@@ -31,4 +34,15 @@ const struct pq_api *pq_load(struct err *err) {
   }
   loaded = pq_load_all(library, &api, err);
   return loaded ? &api : NULL;
+}
+
+const char *store_library(void) {
+  static char version[16];
+  struct err ignored;
+  const struct pq_api *api = pq_load(&ignored);
+  if (api == NULL)
+    return NULL;
+  (void)snprintf(version, sizeof version, "%d.%d", api->libVersion() / 10000,
+                 api->libVersion() % 10000); /* since 10: 150010 is 15.10 */
+  return version;
 }

@@ -9,6 +9,7 @@
 #include <libpq-fe.h>
 
 #define PQ_FUNCTIONS(X)                                                                            \
+  X(libVersion)                                                                                    \
   X(conninfoParse)                                                                                 \
   X(conninfoFree)                                                                                  \
   X(connectdbParams)                                                                               \
