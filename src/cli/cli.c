@@ -291,7 +291,7 @@ bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
       line = str_next_line(&rest);
       if (i == err->line) {
         buf_str(out, line);
-      *at = column_offset(line, err->column);
+        *at = column_offset(line, err->column);
         found = true;
       }
     }

@@ -33,9 +33,8 @@ static const struct {
 static json_t *version_late(void) {
   json_t *object = json_object();
   for (size_t i = 0; i < ARRAY_LEN(late); i++)
-    json_object_set_new(
-        object, late[i].name,
-        json_pack("{ss?ss}", "version", late[i].version(), "for", late[i].feature));
+    json_object_set_new(object, late[i].name,
+                        json_pack("{ss?ss}", "version", late[i].version(), "for", late[i].feature));
   return object;
 }
 
