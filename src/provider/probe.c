@@ -115,11 +115,13 @@ static void probe_agent(const struct provider *provider, const struct profile *p
   p->installed = program != NULL && probe_find_program(program, p->program, sizeof p->program);
   if (program == NULL) {
     p->state = PROBE_NO;
+    p->absence = ABSENCE_SETTING;
     (void)snprintf(p->problem, sizeof p->problem, "no program is set");
     (void)snprintf(p->remedy, sizeof p->remedy,
                    "write providers: {%s: {program: [PROGRAM, ARGUMENT]}} in config.yaml", name);
   } else if (!p->installed) {
     p->state = PROBE_NO;
+    p->absence = ABSENCE_PROGRAM;
     (void)snprintf(p->problem, sizeof p->problem, "the program %.100s is not installed", program);
     (void)snprintf(p->remedy, sizeof p->remedy,
                    "%s%ssay where it is: providers: {%s: {program: /PATH}} in config.yaml",
@@ -192,6 +194,10 @@ static void on_api(void *ctx, struct api_probe_result *r) {
   (void)snprintf(p->version, sizeof p->version, "%s", r->version);
   (void)snprintf(p->login, sizeof p->login, "%.159s", r->base_url);
   if (p->state == PROBE_NO) {
+    if (r->status == 0 && r->class == CLASS_AUTH)
+      p->absence = ABSENCE_KEY;
+    if (!r->reachable && !r->keyed && r->class == CLASS_NETWORK)
+      p->absence = ABSENCE_SERVER;
     (void)snprintf(p->problem, sizeof p->problem, "%s: %.250s", error_class_name(r->class),
                    r->message);
     (void)snprintf(

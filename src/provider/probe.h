@@ -14,6 +14,16 @@ enum probe_state {
   PROBE_NO,      /* `problem` says what, `remedy` what to do */
 };
 
+/* One that is not here at all, which is no news to somebody who never wanted it. Else there is
+ * something to be mended, or nothing. */
+enum probe_absence {
+  ABSENCE_NONE,
+  ABSENCE_PROGRAM, /* it is not installed */
+  ABSENCE_SETTING, /* no program is set */
+  ABSENCE_KEY,     /* a model API that has no key */
+  ABSENCE_SERVER,  /* nothing answers at its address */
+};
+
 struct backend_probe {
   const char *kind;      /* agent, http, built-in; static */
   const char *transport; /* exec, native, acp, http; static, "" when none */
@@ -27,6 +37,7 @@ struct backend_probe {
   bool broken;     /* its profile has a mistake */
   char login[160]; /* what was found: "ANTHROPIC_API_KEY is set", "~/.codex/auth.json"; or "" */
   enum probe_state state;
+  enum probe_absence absence;
   char problem[1100], remedy[512];
 };
 

@@ -3,7 +3,9 @@
 word swaps them, the log is the same, and what a project ships cannot change how they are run."""
 import json
 import os
+import shutil
 import stat
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -489,6 +491,44 @@ def an_agent_that_shares_its_name_can_be_installed():
         expect("npm install -g @google/gemini-cli" in remedies["provider gemini"], remedies)
 
 
+def doctor_lists_what_nobody_asked_for():
+    with Box() as box:
+        bare = {"PATH": "/usr/bin:/bin"}
+        said = box.segue("doctor", "--quick", env=bare).stdout.decode()
+        expect("agents that are not installed: aider, claude, " in said, said)
+        expect("provider claude:" not in said and "npm install" not in said, "no page of remedies", said)
+        every = box.segue("doctor", "--quick", "--all", env=bare).stdout.decode()
+        expect("provider claude: the program claude is not installed" in every, every)
+        one = box.segue("doctor", "--quick", "claude", env=bare)
+        said = one.stdout.decode()
+        expect(one.returncode == 1 and "problem  provider claude: " in said, one)
+        expect("@anthropic-ai/claude-code" in said and "codex" not in said, said)
+        wrong = box.segue("doctor", "cluade", env=bare)
+        expect(wrong.returncode == 2 and b"did you mean claude?" in wrong.stderr, wrong)
+        config(box, providers={"codex": {"model": "m"}})
+        said = box.segue("doctor", "--quick", env=bare).stdout.decode()
+        expect("provider codex: the program codex is not installed" in said, "it was set up", said)
+        told = json.loads(box.segue("doctor", "--quick", "--json", env=bare).stdout)
+        expect("provider claude" in {f["what"] for f in told["findings"]}, "programs are told all")
+        # a key says that it is wanted
+        said = box.segue("doctor", "anthropic", env={"ANTHROPIC_API_KEY": "k", "https_proxy": ""})
+        expect(said.returncode == 1 and b"provider anthropic: " in said.stdout, said)
+
+
+def doctor_says_whether_services_linger():
+    with Box() as box:
+        bare = ["bwrap", "--unshare-user", "--uid", "65534", "--gid", "65534", "--bind", "/", "/", "--dev", "/dev",
+                "--tmpfs", "/run", "--tmpfs", "/var/lib"]
+        if shutil.which("bwrap") is None or subprocess.run([*bare, "true"], capture_output=True).returncode != 0:
+            return "skipped: bwrap cannot make a namespace of users here"
+        systemd = [*bare, "--dir", "/run/systemd/system"]
+        lingers = [*systemd, "--dir", "/var/lib/systemd/linger/nobody"]
+        for prefix, wanted in ((bare, None), (systemd, "note"), (lingers, "ok")):
+            told = json.loads(box.segue("doctor", "--quick", "--json", prefix=prefix).stdout)
+            states = [f["state"] for f in told["findings"] if f["what"] == "services"]
+            expect(states == ([wanted] if wanted else []), prefix, told)
+
+
 def an_old_program_is_named():
     with Box() as box:
         old = program(box, "codex", "case $1 in --version) echo codex-cli 0.0.9; exit;; esac\n"
@@ -600,6 +640,6 @@ if __name__ == "__main__":
                    a_mistake_in_one_profile_is_no_others,
                    what_a_project_ships_changes_nothing,
                    a_project_that_would_steer_its_agent_is_refused,
-                   an_agent_that_shares_its_name_can_be_installed, an_old_program_is_named, commands_say_what_there_is,
+                   an_agent_that_shares_its_name_can_be_installed, doctor_lists_what_nobody_asked_for, doctor_says_whether_services_linger, an_old_program_is_named, commands_say_what_there_is,
                    mistakes_in_files_have_their_place, recordings_are_read,
                    a_recorded_limit_is_no_answer]))

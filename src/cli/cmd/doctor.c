@@ -1,6 +1,7 @@
 /* Tells what stands in the way of running workflows here, and what to do about it. */
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/doctor.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
 #include "host/day_book.h"
@@ -8,11 +9,9 @@
 #include "host/paths.h"
 #include "host/sandbox.h"
 #include "os/sandbox_bwrap.h"
-#include "provider/agent/agent.h"
-#include "provider/agent/project_files.h"
-#include "provider/probe.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,20 +19,13 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
+    {"all", 'a', NULL, "each backend in full, also those that are not here", false},
     {"json", 'j', NULL, "one JSON object", false},
     {"quick", 'q', NULL, "start no program, so without versions", false},
     {0},
 };
 
-enum finding_kind { FINDING_OK, FINDING_NOTE, FINDING_PROBLEM };
-
-struct report {
-  json_t *findings;
-  bool json, colours;
-  size_t problems;
-};
-
-static void doctor_find(struct report *r, enum finding_kind kind, const char *what,
+void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *what,
                         const char *text, const char *remedy) {
   static const char *const names[] = {"ok", "note", "problem"};
   static const enum colour colours[] = {COLOUR_GREEN, COLOUR_DIM, COLOUR_RED};
@@ -57,7 +49,7 @@ static void doctor_find(struct report *r, enum finding_kind kind, const char *wh
   }
 }
 
-static void look_at_logs(struct report *r) {
+static void look_at_logs(struct doctor_report *r) {
   char dir[PATHS_BYTES];
   struct err err;
   struct stat st;
@@ -78,7 +70,7 @@ static void look_at_logs(struct report *r) {
 }
 
 /* Every agent runs under it; looked for where the process table looks. */
-static void look_at_shim(struct report *r) {
+static void look_at_shim(struct doctor_report *r) {
   char path[PATHS_BYTES];
   struct err err;
   if (process_find_shim(path, sizeof path, &err))
@@ -88,7 +80,7 @@ static void look_at_shim(struct report *r) {
 }
 
 /* Tells what holds agents here. */
-static void look_at_sandbox(struct report *r, const struct config *user) {
+static void look_at_sandbox(struct doctor_report *r, const struct config *user) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
   const char *level = json_string_value(json_object_get(sandbox, "level"));
   const char *why;
@@ -130,93 +122,7 @@ static void look_at_sandbox(struct report *r, const struct config *user) {
                 "write sandbox: off in config.yaml, or use a kernel that has it");
 }
 
-/* `agent`: how to install the agent of which a model API has the name here, or NULL. */
-static void look_at_provider(struct report *r, const struct provider *provider,
-                             const struct backend_probe *p, const char *wanted, const char *agent) {
-  const char *name = provider->capability.name;
-  bool is_wanted = wanted != NULL && strcmp(wanted, name) == 0;
-  char what[160], text[1200], remedy[800];
-  (void)snprintf(what, sizeof what, "provider %s", name);
-  if (p->state != PROBE_NO) {
-    (void)snprintf(text, sizeof text, "%s%s%s%s%s", p->has_program ? "installed" : p->kind,
-                   p->version[0] ? ", version " : "", p->version, p->login[0] ? ", " : "",
-                   p->login);
-    doctor_find(r, FINDING_OK, what, text, NULL);
-    return;
-  }
-  (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
-  (void)snprintf(remedy, sizeof remedy, "%s%s%s", p->remedy,
-                 agent ? "; or install the agent of this name: " : "", agent ? agent : "");
-  doctor_find(r, is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE, what,
-              text, remedy);
-}
-
-/* Would its calls be refused in this folder? */
-static void look_at_project(struct report *r, const struct provider *provider, const char *wanted) {
-  const struct profile *profile = provider_profile(provider);
-  const char *name = provider->capability.name;
-  enum transport transport;
-  char what[160], here[PATHS_BYTES];
-  struct err err;
-  if (profile == NULL || !agent_transport(profile, provider->settings, &transport, &err) ||
-      getcwd(here, sizeof here) == NULL ||
-      project_files_check(profile, transport, provider->settings, here, &err))
-    return;
-  (void)snprintf(what, sizeof what, "provider %s in this folder", name);
-  doctor_find(r, wanted != NULL && strcmp(wanted, name) == 0 ? FINDING_PROBLEM : FINDING_NOTE, what,
-              err.text, NULL);
-}
-
-/* Does it hold what the words readonly, edit and full say? */
-static void look_at_permissions(struct report *r, const struct provider *provider) {
-  char what[160];
-  for (int i = 0; i < PERMISSION_COUNT && provider_profile(provider) != NULL; i++) {
-    struct buf gap = {0};
-    if (capability_gap(&provider->capability, (enum permission)i, true, &gap)) {
-      (void)snprintf(what, sizeof what, "provider %s, permission %s", provider->capability.name,
-                     permission_name((enum permission)i));
-      doctor_find(r, FINDING_NOTE, what, buf_c(&gap), NULL);
-    }
-    buf_deinit(&gap);
-  }
-}
-
-static const char *agent_besides(const struct provider_registry *registry,
-                                 const struct provider *provider) {
-  const struct profile *profile = backends_profile(registry, provider->capability.name);
-  bool besides = profile != NULL && provider_profile(provider) == NULL;
-  return besides ? json_string_value(json_object_get(profile->keys, "install")) : NULL;
-}
-
-static void look_at_providers(struct report *r, const struct provider_registry *registry,
-                              const char *wanted, bool versions) {
-  struct backend_probe *probes = probe_all(registry, versions);
-  const struct provider *p;
-  size_t usable = 0;
-  bool known = wanted == NULL;
-  for (int pass = 0; pass < 2; pass++) /* first what is there, and what the user named */
-    for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
-      bool is_wanted = wanted != NULL && strcmp(wanted, p->capability.name) == 0;
-      if ((probes[i].state != PROBE_NO || is_wanted) != (pass == 0))
-        continue;
-      look_at_provider(r, p, &probes[i], wanted, agent_besides(registry, p));
-      if (probes[i].state != PROBE_NO) {
-        look_at_project(r, p, wanted);
-        look_at_permissions(r, p);
-      }
-      usable += strcmp(probes[i].kind, "built-in") != 0 && probes[i].state == PROBE_OK;
-      known = known || is_wanted;
-    }
-  if (!known)
-    doctor_find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that there is not",
-                "segue providers lists those that there are");
-  if (usable == 0)
-    doctor_find(r, FINDING_PROBLEM, "providers", "no agent and no API can be used here",
-                "install one of the agents above, or give an API its key");
-  free(probes);
-}
-
-static void file_problem(struct report *r, const char *what, const struct err *err,
+static void file_problem(struct doctor_report *r, const char *what, const struct err *err,
                          const char *remedy) {
   char text[1100];
   if (err->file[0] != '\0')
@@ -226,7 +132,7 @@ static void file_problem(struct report *r, const char *what, const struct err *e
   doctor_find(r, FINDING_PROBLEM, what, text, remedy);
 }
 
-static void look_at_configuration(struct report *r) {
+static void look_at_configuration(struct doctor_report *r) {
   char dir[PATHS_BYTES], path[PATHS_BYTES + 16], text[PATHS_BYTES + 64];
   struct err err;
   if (!paths_config(dir, &err))
@@ -238,7 +144,7 @@ static void look_at_configuration(struct report *r) {
 }
 
 /* Tells how much of each limit of a day is used. */
-static void look_at_day(struct report *r, const struct provider_registry *registry) {
+static void look_at_day(struct doctor_report *r, const struct provider_registry *registry) {
   static const char *const until =
       "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "
       "them tomorrow";
@@ -259,7 +165,23 @@ static void look_at_day(struct report *r, const struct provider_registry *regist
   json_decref(day);
 }
 
-static void look_at_overrides(struct report *r) {
+/* A daemon that the user's service manager runs ends with the last login, unless it lingers. */
+static void look_at_linger(struct doctor_report *r) {
+  const struct passwd *user = getpwuid(getuid());
+  char path[PATHS_BYTES];
+  if (access("/run/systemd/system", F_OK) != 0 || user == NULL || getuid() == 0)
+    return;
+  (void)snprintf(path, sizeof path, "/var/lib/systemd/linger/%.200s", user->pw_name);
+  if (access(path, F_OK) == 0)
+    doctor_find(r, FINDING_OK, "services", "yours run without a login, and after a reboot", NULL);
+  else
+    doctor_find(r, FINDING_NOTE, "services",
+                "a daemon or a timer of yours ends when you log out, and waits for you after a "
+                "reboot",
+                "loginctl enable-linger");
+}
+
+static void look_at_overrides(struct doctor_report *r) {
   struct err_list warnings = {0};
   overrides_check(&warnings);
   for (size_t i = 0; i < warnings.count; i++)
@@ -273,12 +195,14 @@ static int doctor_run(int argc, char **argv) {
   struct config user = {0};
   struct err err = {0};
   int status;
-  if (!cli_parse(&cmd_doctor, argc, argv, 0, 0, &args, &status))
+  bool known = true;
+  if (!cli_parse(&cmd_doctor, argc, argv, 0, CLI_WORDS, &args, &status))
     return status;
-  struct report r = {
+  struct doctor_report r = {
       .findings = json_array(), .json = cli_flag(&args, "json"), .colours = cli_colours(1)};
   look_at_logs(&r);
   look_at_shim(&r);
+  look_at_linger(&r);
   look_at_overrides(&r);
   if (!config_load(&user, &err)) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
@@ -291,7 +215,7 @@ static int doctor_run(int argc, char **argv) {
     if (registry != NULL)
       look_at_day(&r, registry);
     if (registry != NULL)
-      look_at_providers(&r, registry, user.provider, !cli_flag(&args, "quick"));
+      known = doctor_providers(&r, registry, &user, &args);
     registry_free(registry);
     config_deinit(&user);
   }
@@ -301,17 +225,20 @@ static int doctor_run(int argc, char **argv) {
     json_decref(out);
   }
   json_decref(r.findings);
+  if (!known)
+    return STATUS_USAGE;
   return r.problems == 0 ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
 const struct cli_command cmd_doctor = {
     .name = "doctor",
-    .arguments = "[--json]",
+    .arguments = "[PROVIDER...] [--all] [--json]",
     .summary = "say what is missing here to run workflows, and what to do",
     .help =
         "Looks at the log folder, the configuration, the profiles and every backend: is its "
         "program installed and new enough, is there a sign of a key or a login. A model API "
-        "that has its key gets one short request.\n"
+        "that has its key gets one short request. Backends that are not here, and that nobody asked "
+        "for, are listed by name: those that are given are told in full.\n"
         "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable "
         "backend that config.yaml names, one that is too old, a file that is wrong, or no usable "
         "backend at all. An agent that does not hold what readonly, edit or full says is noted. A "

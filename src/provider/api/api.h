@@ -41,6 +41,7 @@ bool api_ready(const struct provider *provider, struct str model, struct err *er
 
 struct api_probe_result {
   bool reachable;
+  bool keyed;             /* a key was sent along */
   enum error_class class; /* CLASS_NONE: it answered as expected */
   int status;             /* HTTP; 0: no reply */
   long elapsed_ms;

@@ -133,6 +133,7 @@ static void api_probe_send_request(struct probe *p, const char *path) {
   struct http_request request = {0};
   char *url = api_url(c, path);
   p->path = path;
+  p->result.keyed = p->key.n > 0;
   reply_init(&p->reply, c->dialect, 0, NULL, NULL);
   if (c->dialect == &dialect_anthropic)
     anthropic_headers(&p->wire, api_version(c), buf_view(&p->key));
