@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* asked_for: by a word of the command. `agent`: how to install the agent of which a model API has the name here, or NULL. */
+/* asked_for: by a word of the command. `agent`: how to install the agent of which a model API has
+ * the name here, or NULL. */
 static void look_at_provider(struct doctor_report *r, const struct provider *provider,
                              const struct backend_probe *p, bool asked_for, const char *wanted,
                              const char *agent) {
@@ -31,12 +32,14 @@ static void look_at_provider(struct doctor_report *r, const struct provider *pro
   (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
   (void)snprintf(remedy, sizeof remedy, "%s%s%s", p->remedy,
                  agent ? "; or install the agent of this name: " : "", agent ? agent : "");
-  doctor_find(r, asked_for || is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE, what,
-              text, remedy);
+  doctor_find(
+      r, asked_for || is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE,
+      what, text, remedy);
 }
 
 /* Would its calls be refused in this folder? */
-static void look_at_project(struct doctor_report *r, const struct provider *provider, const char *wanted) {
+static void look_at_project(struct doctor_report *r, const struct provider *provider,
+                            const char *wanted) {
   const struct profile *profile = provider_profile(provider);
   const char *name = provider->capability.name;
   enum transport transport;

@@ -14,8 +14,8 @@ enum probe_state {
   PROBE_NO,      /* `problem` says what, `remedy` what to do */
 };
 
-/* One that is not here at all, which is no news to somebody who never wanted it. Else there is
- * something to be mended, or nothing. */
+/* A backend that is not here at all is no news to somebody who never wanted it; another may need
+ * mending. */
 enum probe_absence {
   ABSENCE_NONE,
   ABSENCE_PROGRAM, /* it is not installed */

@@ -1,7 +1,7 @@
 /* Tells what stands in the way of running workflows here, and what to do about it. */
+#include "cli/doctor.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/doctor.h"
 #include "cli/json_io.h"
 #include "host/backends.h"
 #include "host/day_book.h"
@@ -26,7 +26,7 @@ static const struct cli_option options[] = {
 };
 
 void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *what,
-                        const char *text, const char *remedy) {
+                 const char *text, const char *remedy) {
   static const char *const names[] = {"ok", "note", "problem"};
   static const enum colour colours[] = {COLOUR_GREEN, COLOUR_DIM, COLOUR_RED};
   r->problems += kind == FINDING_PROBLEM;
@@ -237,7 +237,8 @@ const struct cli_command cmd_doctor = {
     .help =
         "Looks at the log folder, the configuration, the profiles and every backend: is its "
         "program installed and new enough, is there a sign of a key or a login. A model API "
-        "that has its key gets one short request. Backends that are not here, and that nobody asked "
+        "that has its key gets one short request. Backends that are not here, and that nobody "
+        "asked "
         "for, are listed by name: those that are given are told in full.\n"
         "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable "
         "backend that config.yaml names, one that is too old, a file that is wrong, or no usable "
