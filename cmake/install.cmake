@@ -8,7 +8,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/workflows ${PROJECT_SOURCE_DIR}/schemas
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/SECURITY.md
               ${PROJECT_SOURCE_DIR}/ARCHITECTURE.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  PATTERN "*.py" EXCLUDE) # they make its pictures
 
 # The manual pages and the completions are what the program says of itself.
 set(manual ${PROJECT_BINARY_DIR}/manual)
