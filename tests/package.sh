@@ -51,7 +51,7 @@ END
 printf 'replies:\n  - {text: "A line. [WRITE:1]"}\n  - {text: "[WRITE:1]"}\n' >"$root/tmp/s.yaml"
 chroot "$root" sh -euc '
   useradd -m unpacker
-  su unpacker -c "cd ~ && PATH=/opt/segue/usr/bin:\$PATH && segue version && segue lint demo &&
+  su unpacker -c "cd ~ && PATH=/opt/segue/bin:\$PATH && segue version && segue lint demo &&
     segue run /tmp/w.yaml --scenario /tmp/s.yaml && segue verify last"
 ' >"$root/tmp/said" 2>&1 || {
   cat "$root/tmp/said"
