@@ -342,6 +342,30 @@ static bool allow_read(const struct sandbox_plan *plan, const struct rules *rule
   return false;
 }
 
+/* A path below a folder that may be walked through, but not listed, is shown by its own rule only.
+ */
+static bool is_listed_above(const char *path) {
+  char above[PATH_MAX];
+  (void)snprintf(above, sizeof above, "%s", path);
+  for (char *slash; (slash = strrchr(above, '/')) != NULL && slash > above;) {
+    *slash = '\0';
+    if (eaccess(above, R_OK) != 0)
+      return false;
+  }
+  return true;
+}
+
+/* True when the rules of a folder above show it, too. A path with a link in it is no such: what a
+ * folder that is opened up shows are the paths that links lead to. */
+static bool is_read_above(const struct sandbox_plan *plan, const char *path) {
+  char real[PATH_MAX];
+  bool below = false;
+  for (size_t i = 0; plan->reads[i] != NULL; i++)
+    below = below || (is_beneath(path, plan->reads[i]) && strlen(path) > strlen(plan->reads[i]));
+  return below && part_of_path(plan, path, false) != PART_HIDDEN && realpath(path, real) != NULL &&
+         strcmp(real, path) == 0 && is_listed_above(path);
+}
+
 /* A cache that holds a secret now is opened up like any folder; one that holds none is a whole, so
  * that what is new in it is read again. */
 static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rules,
@@ -370,7 +394,7 @@ static bool fill_reads(const struct sandbox_plan *plan, int abi, int fd,
   for (size_t i = 0; ok && plan->caches != NULL && plan->caches[i] != NULL; i++)
     ok = allow_cache(plan, &rules, plan->caches[i]);
   for (size_t i = 0; ok && plan->reads != NULL && plan->reads[i] != NULL; i++)
-    ok = allow_read(plan, &rules, plan->reads[i]);
+    ok = is_read_above(plan, plan->reads[i]) || allow_read(plan, &rules, plan->reads[i]);
   return ok && (plan->own == NULL || stamps != NULL || sandbox_allow(&rules, plan->own));
 }
 

@@ -135,6 +135,23 @@ static void without_lists_nothing_is_named(void **state) {
   assert_int_not_equal(run(f, &plan, "ls $D >/dev/null 2>&1"), 0);
 }
 
+/* As root, who may list all, this is the path of any other home. */
+static void a_home_below_an_unlisted_folder_is_read(void **state) {
+  struct fixture *f = *state;
+  char home[300], hidden[320];
+  (void)snprintf(home, sizeof home, "%s/shut/home", f->dir);
+  (void)snprintf(hidden, sizeof hidden, "%s/secret", home);
+  assert_int_equal(run(f, NULL,
+                       "mkdir -p $D/shut/home/secret && chmod 0311 $D/shut &&"
+                       " echo x > $D/shut/home/a && echo x > $D/shut/home/secret/b"),
+                   0);
+  const char *const reads[] = {"/", home, NULL}, *const hides[] = {hidden, NULL};
+  const struct sandbox_plan plan = {.reads = reads, .hides = hides, .writes = devices};
+  assert_int_equal(run(f, &plan, "cat $D/shut/home/a >/dev/null"), 0);
+  assert_int_not_equal(run(f, &plan, "cat $D/shut/home/secret/b >/dev/null 2>&1"), 0);
+  assert_int_equal(run(f, NULL, "chmod 0700 $D/shut"), 0);
+}
+
 /* A folder that holds a hidden one is opened up at the start: what comes later is not readable. */
 static void a_mixed_folder_is_listed_once(void **state) {
   struct fixture *f = *state;
@@ -226,6 +243,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(what_is_not_allowed_is_denied, setup, teardown),
       cmocka_unit_test_setup_teardown(without_lists_nothing_is_named, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_home_below_an_unlisted_folder_is_read, setup, teardown),
       cmocka_unit_test_setup_teardown(a_mixed_folder_is_listed_once, setup, teardown),
       cmocka_unit_test_setup_teardown(rules_serve_again_while_all_is_as_it_was, setup, teardown),
       cmocka_unit_test_setup_teardown(rules_of_a_hidden_own_folder_are_not_kept, setup, teardown),
