@@ -133,7 +133,9 @@ static void command_on_end(void *ctx, struct process_result *p) {
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
     break;
   case PROCESS_END_SHIM_LOST:
-    call_result_fail(r, CLASS_CRASHED, "the shim that held the program was killed");
+    call_result_fail(
+        r, CLASS_CRASHED,
+        "the shim that held the program is gone: it was killed, or the lease was over");
     break;
   }
   command_finish(run, run->soon.loop);

@@ -44,6 +44,7 @@ struct shim {
   int sigchld_fd;
   const struct shim_lease *lease; /* NULL: there is none, as with files */
   uint64_t term;
+  bool cut_off; /* the lease ended before the program did: how that ends says nothing of it */
   int lease_fd; /* a timer that is due when the lease, as it was last seen, is over; -1: none */
 };
 
@@ -241,7 +242,8 @@ static void look(struct shim *s) {
       s->program_exited = true;
       bool exited = info.si_code == CLD_EXITED;
       int status = info.si_status;
-      tell(SHIM_EXITED, exited ? W_EXITCODE(status, 0) : W_EXITCODE(0, status));
+      if (!s->cut_off)
+        tell(SHIM_EXITED, exited ? W_EXITCODE(status, 0) : W_EXITCODE(0, status));
     } else {
       (void)waitpid(info.si_pid, NULL, 0);
     }
@@ -272,7 +274,7 @@ static void sweep(struct shim *s) {
       if (pid != s->program)
         continue;
       s->reaped = true;
-      if (!s->program_exited)
+      if (!s->program_exited && !s->cut_off)
         tell(SHIM_EXITED, status);
     }
     if (pid < 0 && errno == ECHILD)
@@ -393,10 +395,13 @@ int main(int argc, char **argv) {
   while (!lease_over(&s) && (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed()))
     look(&s);
   look(&s);
+  s.cut_off = !s.program_exited && lease_over(&s);
   bool ended_early = !s.program_exited || lease_over(&s);
   end_tree(&s);
   if (ended_early && s.engine != NULL)
     remove_container(&s);
+  if (s.cut_off) /* a worker whose lease was prolonged just then takes it for a shim that died */
+    return 3;
   tell(SHIM_DONE, 0);
   return 0;
 }

@@ -236,7 +236,9 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
     call_result_fail(r, CLASS_CANCELLED, "cancelled");
     break;
   case PROCESS_END_SHIM_LOST:
-    call_result_fail(r, CLASS_CRASHED, "the shim that held the program was killed");
+    call_result_fail(
+        r, CLASS_CRASHED,
+        "the shim that held the program is gone: it was killed, or the lease was over");
     break;
   }
 }

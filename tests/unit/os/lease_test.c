@@ -1,0 +1,57 @@
+/* A lease of programs: a shim kills its tree when it is over, and that is no end of the program's
+ * own, also where the lease is prolonged just then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "os/clock.h"
+#include "os/lease.h"
+#include "os/process.h"
+
+#include <stdlib.h>
+
+static void on_end(void *ctx, struct process_result *result) {
+  struct process_result *out = ctx;
+  *out = *result;
+  *result = (struct process_result){0};
+}
+
+/* lives: for so long the lease does, beside a program that ends at once or never. */
+static enum process_end end_of(const char *line, uint64_t lives_ms) {
+  const char *const argv[] = {"/bin/sh", "-c", line, NULL}, *const envp[] = {"PATH=/usr/bin:/bin", NULL};
+  const struct process_spec spec = {.argv = argv, .envp = envp};
+  struct process_result result = {0};
+  struct process_table *table;
+  struct err err;
+  uv_loop_t loop;
+  assert_int_equal(uv_loop_init(&loop), 0);
+  table = process_table_new(&loop, &err);
+  assert_non_null(table);
+  lease_begin(clock_boot_ms() + lives_ms);
+  assert_non_null(process_start(table, &spec, NULL, on_end, &result, &err));
+  (void)uv_run(&loop, UV_RUN_DEFAULT);
+  assert_false(result.survivors);
+  buf_deinit(&result.out);
+  buf_deinit(&result.err);
+  process_table_free(table);
+  (void)uv_run(&loop, UV_RUN_DEFAULT);
+  assert_int_equal(uv_loop_close(&loop), 0);
+  return result.why;
+}
+
+static void a_lease_that_ends_is_no_exit(void **state) {
+  struct err err;
+  (void)state;
+  assert_true(lease_open(&err));
+  assert_int_equal(end_of("exit 3", 3600000), PROCESS_END_EXITED);
+  assert_int_equal(end_of("sleep 600 & sleep 600", 300), PROCESS_END_SHIM_LOST);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_lease_that_ends_is_no_exit)};
+  (void)setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
