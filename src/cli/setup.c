@@ -212,22 +212,34 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
 }
 
+/* The page of the key in the line, or of the one that the error says to write in its place. */
+static const char *page_of_error(const struct err *e) {
+  struct buf line = {0};
+  size_t at = 0;
+  const char *page = NULL, *unknown = strstr(e->text, "has no key ");
+  const char *better = unknown ? strstr(unknown, ": write ") : NULL;
+  if (better != NULL) {
+    buf_printf(&line, "%s:", better + strlen(": write "));
+    page = help_key_of_line(buf_view(&line), at);
+  } else if (e->line > 0 && cli_line_of(e, &line, &at)) {
+    page = help_key_of_line(buf_view(&line), at);
+  }
+  buf_deinit(&line);
+  return page;
+}
+
 /* "try: segue help next, segue help rules": the keys that the first errors are about. */
 static void print_pages(const struct err_list *errors) {
   enum { PAGES = 3 };
   const char *pages[PAGES];
-  size_t count = 0, at;
+  size_t count = 0;
   for (size_t i = 0; i < errors->count && count < PAGES; i++) {
-    struct buf line = {0};
-    const char *page = NULL;
-    if (errors->items[i].line > 0 && cli_line_of(&errors->items[i], &line, &at))
-      page = help_key_of_line(buf_view(&line), at);
+    const char *page = page_of_error(&errors->items[i]);
     for (size_t k = 0; k < count && page != NULL; k++)
       if (strcmp(pages[k], page) == 0)
         page = NULL;
     if (page != NULL)
       pages[count++] = page;
-    buf_deinit(&line);
   }
   for (size_t k = 0; k < count; k++)
     fprintf(stderr, "%ssegue help key %s%s", k == 0 ? "try: " : ", ", pages[k],

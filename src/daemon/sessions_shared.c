@@ -45,6 +45,9 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
   case WORKER_ASKED:
     shared_on_asked(ss, id, what);
     break;
+  case WORKER_SEATS:
+    gate_seats(&ss->host->gate);
+    break;
   case WORKER_LOST:
     lose_all(ss);
     break;

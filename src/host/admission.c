@@ -6,9 +6,11 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct admission_slot {
   struct str name;
+  char *pool;
   unsigned limit; /* calls at once; 0: none */
   unsigned open;
   unsigned failures;      /* in a row */
@@ -24,8 +26,22 @@ static json_int_t concurrency(const struct provider *provider) {
   return json_integer_value(json_object_get(provider->settings, "concurrency"));
 }
 
+static bool pool_is_name(const json_t *value) {
+  const char *text = json_string_value(value);
+  if (value == NULL)
+    return true;
+  for (const char *p = text; p != NULL && *p; p++)
+    if ((unsigned char)*p <= ' ' || *p == 127)
+      return false;
+  return text != NULL && text[0] != '\0' && strlen(text) <= LIMIT_POOL_BYTES;
+}
+
 bool admission_check(const struct provider *provider, struct err *err) {
   const json_t *value = json_object_get(provider->settings, "concurrency");
+  if (!pool_is_name(json_object_get(provider->settings, "pool")))
+    return err_set(err, ERR_INVALID,
+                   "providers.%s.pool must be a name without spaces, of %u bytes at most",
+                   provider->capability.name, LIMIT_POOL_BYTES);
   return value == NULL ||
          (json_is_integer(value) && concurrency(provider) >= 1 &&
           concurrency(provider) <= LIMIT_CONCURRENCY) ||
@@ -52,12 +68,17 @@ void admission_use(struct admission *a, const struct provider_registry *registry
       slot->name = str_from(xstrdup(p->capability.name));
     }
     slot->limit = (unsigned)concurrency(p);
+    const char *pool = json_string_value(json_object_get(p->settings, "pool"));
+    free(slot->pool);
+    slot->pool = xstrdup(pool ? pool : p->capability.name);
   }
 }
 
 void admission_deinit(struct admission *a) {
-  for (size_t i = 0; i < a->count; i++)
+  for (size_t i = 0; i < a->count; i++) {
     free((char *)(uintptr_t)a->slots[i].name.p);
+    free(a->slots[i].pool);
+  }
   free(a->slots);
   *a = (struct admission){0};
 }
@@ -90,9 +111,10 @@ enum admission_answer admission_ask(struct admission *a, struct str provider, bo
     return ADMISSION_ADMITTED;
   bool down = s->open_until_ms > now_ms || (s->open_until_ms > 0 && s->probing);
   if (down)
-    *why = (struct admission_why){"circuit_open", s->open_until_ms > now_ms ? s->open_until_ms : 0};
+    *why = (struct admission_why){.reason = "circuit_open",
+                                  .until_ms = s->open_until_ms > now_ms ? s->open_until_ms : 0};
   if (s->cool_until_ms > now_ms && s->cool_until_ms > why->until_ms)
-    *why = (struct admission_why){"cooldown", s->cool_until_ms};
+    *why = (struct admission_why){.reason = "cooldown", .until_ms = s->cool_until_ms};
   if (why->reason != NULL)
     return has_fallback ? ADMISSION_FALLBACK : ADMISSION_WAIT;
   if (s->limit > 0 && s->open >= s->limit) {
@@ -114,6 +136,27 @@ static void cool_down(struct admission_slot *s, int64_t ms, uint64_t now_ms) {
   uint64_t until = now_ms + ((uint64_t)ms < most ? (uint64_t)ms : most);
   if (until > s->cool_until_ms)
     s->cool_until_ms = until;
+}
+
+void admission_cool(struct admission *a, struct str provider, uint64_t ms, uint64_t now_ms) {
+  struct admission_slot *s = admission_slot_of(a, provider);
+  if (s != NULL && ms > 0)
+    cool_down(s, (int64_t)ms, now_ms);
+}
+
+const char *admission_pool(const struct admission *a, struct str provider) {
+  for (size_t i = 0; i < a->count; i++)
+    if (str_eq(a->slots[i].name, provider))
+      return a->slots[i].pool;
+  return "";
+}
+
+size_t admission_pool_open(const struct admission *a, const char *pool) {
+  size_t open = 0;
+  for (size_t i = 0; i < a->count; i++)
+    if (strcmp(a->slots[i].pool, pool) == 0)
+      open += a->slots[i].open;
+  return open;
 }
 
 void admission_done(struct admission *a, struct str provider, const void *owner,

@@ -7,16 +7,18 @@
  *     WAIT       ask again when admission_done frees a place, or at why.until_ms
  *     FALLBACK   only with has_fallback: its provider cannot serve it for a while
  *   admission_done(&a, provider, owner, class, retry_after_ms, now_ms)
+ *   admission_cool(&a, provider, ms, now_ms)    another machine was told to leave it alone
  *   admission_deinit(&a)
  *
  * Settings (`providers: {NAME: {concurrency: N}}`): N calls at once, 1 to LIMIT_CONCURRENCY; else
- * without a limit. A cooldown is what the backend itself asked for (rate_limit, overloaded with
- * retry-after), or LIMIT_QUOTA_COOLDOWN_MS when the money is out. The circuit opens after
- * LIMIT_CIRCUIT_FAILURES failures in a row that say the backend is down (network, overloaded,
- * timeout, crashed, protocol) of more than one session; what one session sees, its own bounded
- * attempts answer. After a while, doubled each time, one call may try; its success closes
- * the circuit (Nygard, Release It!, "Circuit Breaker"). Nothing here is durable: answers become
- * records of the sessions that asked. Times are milliseconds of the host's clock. Pure: no I/O. */
+ * without a limit. `pool: NAME` is the account, where workers share places (host/gate.h). A
+ * cooldown is what the backend itself asked for (rate_limit, overloaded with retry-after), or
+ * LIMIT_QUOTA_COOLDOWN_MS when the money is out. The circuit opens after LIMIT_CIRCUIT_FAILURES
+ * failures in a row that say the backend is down (network, overloaded, timeout, crashed, protocol)
+ * of more than one session; what one session sees, its own bounded attempts answer. After a while,
+ * doubled each time, one call may try; its success closes the circuit (Nygard, Release It!,
+ * "Circuit Breaker"). Nothing here is durable: answers become records of the sessions that asked.
+ * Times are milliseconds of the host's clock. Pure: no I/O. */
 #ifndef SEGUE_HOST_ADMISSION_H
 #define SEGUE_HOST_ADMISSION_H
 
@@ -32,8 +34,9 @@ struct admission {
 };
 
 struct admission_why {
-  const char *reason; /* static text: "concurrency", "cooldown", "circuit_open" */
+  const char *reason; /* static text: "concurrency", "seats", "cooldown", "circuit_open" */
   uint64_t until_ms;  /* 0: not known */
+  bool at_once;       /* the gate's: nobody was told that the call waited */
 };
 
 void admission_init(struct admission *a, const struct provider_registry *registry);
@@ -47,6 +50,12 @@ enum admission_answer admission_ask(struct admission *a, struct str provider, bo
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     enum error_class class, int64_t retry_after_ms, uint64_t now_ms);
 
+void admission_cool(struct admission *a, struct str provider, uint64_t ms, uint64_t now_ms);
+/* The account that the provider's places belong to: its name, unless the settings name a pool. */
+const char *admission_pool(const struct admission *a, struct str provider);
+/* Calls that are open at the providers of that pool. */
+size_t admission_pool_open(const struct admission *a, const char *pool);
+
 /* How one provider stands: for who looks. All zero: nothing is known of it. */
 struct admission_look {
   unsigned limit, open;                  /* calls at once at most (0: no limit), and now */
@@ -55,7 +64,7 @@ struct admission_look {
 };
 void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out);
 
-/* The concurrency setting is a whole number within its limits; err names the key. */
+/* The concurrency setting is a whole number within its limits, pool a name; err names the key. */
 bool admission_check(const struct provider *provider, struct err *err) MUST_CHECK;
 
 #endif

@@ -297,6 +297,12 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
     *grant = (struct grant){.call = id, .provider = xstrdup(call->provider)};
     list_push_front(&s->grants, &grant->in_session);
   }
+  if (why->at_once) { /* no record says that it waited */
+    struct effect start = {.kind = EFFECT_START_CALL, .call = id};
+    const struct session_batch batch = {.effects = &start, .effect_count = 1};
+    session_run_effects(s, &batch);
+    return;
+  }
   tell_admission(s, id, answer, why);
 }
 
@@ -314,7 +320,8 @@ static bool pass_gate(struct session *s, const struct turn *turn, const struct c
                                           core_next_backend(&s->core, turn, call).n > 0, &why);
   if (answer == ADMISSION_ADMITTED)
     return true;
-  tell_admission(s, call->id, answer, &why);
+  if (answer != ADMISSION_WAIT || why.reason != NULL) /* else it may not have to wait */
+    tell_admission(s, call->id, answer, &why);
   return false;
 }
 

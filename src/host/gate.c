@@ -3,9 +3,12 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "store/seats.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct gate_entry {
   struct gate_entry *next;
@@ -13,15 +16,27 @@ struct gate_entry {
   long call;
   char *provider;
   bool has_fallback;
-  const char *reason; /* of the last answer; static text */
-  uint64_t until_ms;  /* of the last answer; 0: when a place comes free */
+  const char *reason;       /* of the last answer; static text. NULL: nobody was told to wait */
+  uint64_t until_ms;        /* of the last answer; 0: when a place comes free */
+  struct gate_asked *asked; /* the store is asked for a place now: it has one here */
+  bool full;                /* it waits for a place of the store's */
+  uint64_t retry_ms;        /* asked for again then; 0: by turns */
+};
+
+/* A place that the store is asked for; this may outlive the entry and the gate. */
+struct gate_asked {
+  struct list_node in_gate;
+  struct gate *gate;               /* NULL: it is gone */
+  struct gate_entry *entry;        /* NULL: nobody wants it any more */
+  char pool[LIMIT_POOL_BYTES + 1]; /* of the entry's provider */
+  uv_loop_t *loop;
 };
 
 static void gate_on_timer(uv_timer_t *timer);
 
 void gate_init(struct gate *g, uv_loop_t *loop, const struct provider_registry *registry,
-               gate_told_fn told) {
-  *g = (struct gate){.timer = xcalloc(1, sizeof *g->timer), .told = told};
+               const struct store *store, gate_told_fn told) {
+  *g = (struct gate){.timer = xcalloc(1, sizeof *g->timer), .store = store, .told = told};
   admission_init(&g->admission, registry);
   uv_timer_init(loop, g->timer);
   g->timer->data = g;
@@ -35,6 +50,11 @@ void gate_deinit(struct gate *g) {
   if (g->timer == NULL)
     return;
   assert(g->first == NULL);
+  assert(g->seats.count == 0);
+  LIST_EACH(struct gate_asked, asked, in_gate, &g->asked) {
+    asked->gate = NULL;
+    list_remove(&g->asked, &asked->in_gate);
+  }
   uv_close((uv_handle_t *)g->timer, gate_on_closed);
   admission_deinit(&g->admission);
   *g = (struct gate){0};
@@ -44,12 +64,16 @@ static uint64_t now_of(const struct gate *g) {
   return uv_now(g->timer->loop);
 }
 
+static uint64_t gate_earlier(uint64_t a, uint64_t b) {
+  return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
 /* At the earliest time that somebody waits for; at once when a place may have come free. */
 static void gate_arm(struct gate *g) {
   uint64_t first = 0;
   for (const struct gate_entry *e = g->first; e; e = e->next)
-    if (e->until_ms > 0 && (first == 0 || e->until_ms < first))
-      first = e->until_ms;
+    if (e->asked == NULL)
+      first = gate_earlier(first, gate_earlier(e->until_ms, e->retry_ms));
   if (g->first == NULL || (first == 0 && !g->due))
     uv_timer_stop(g->timer);
   else
@@ -62,6 +86,124 @@ static void gate_entry_free(struct gate_entry *e) {
   free(e);
 }
 
+static void gate_unlink(struct gate *g, const struct gate_entry *e) {
+  struct gate_entry **at = &g->first;
+  while (*at != e)
+    at = &(*at)->next;
+  *at = e->next;
+}
+
+/* --- places that all workers share --- */
+
+/* The place here that a call was given for nothing. */
+static void gate_undo(struct gate *g, const struct gate_entry *e) {
+  admission_done(&g->admission, str_from(e->provider), e->owner, CLASS_CANCELLED, 0, now_of(g));
+}
+
+static void gate_on_seat(void *ctx, enum seat_answer answer, struct seat *seat) {
+  struct gate_asked *asked = ctx;
+  struct gate *g = asked->gate;
+  struct gate_entry *e = asked->entry;
+  if (g != NULL)
+    list_remove(&g->asked, &asked->in_gate);
+  if (seat != NULL && e == NULL)
+    seat_leave(seat, asked->loop);
+  else if (seat != NULL)
+    list_push_back(&g->seats, &seat->in_pool);
+  free(asked);
+  if (e == NULL)
+    return;
+  struct admission_why why = {.at_once = e->reason == NULL};
+  e->asked = NULL;
+  if (answer == SEAT_TAKEN || answer == SEAT_FREE) {
+    gate_unlink(g, e);
+    g->due = true;
+    gate_arm(g);
+    g->told(e->owner, e->call, ADMISSION_ADMITTED, &why);
+    gate_entry_free(e);
+    return;
+  }
+  gate_undo(g, e);
+  e->full = true;
+  e->retry_ms = now_of(g) + LIMIT_SEAT_RETRY_MS;
+  gate_arm(g);
+  if (e->reason != NULL)
+    return;
+  why = (struct admission_why){.reason = "seats"};
+  e->reason = why.reason;
+  g->told(e->owner, e->call, ADMISSION_WAIT, &why);
+}
+
+/* One by one, in order, while there is none to be had. */
+static bool gate_is_behind(const struct gate *g, const struct gate_entry *e, const char *pool) {
+  for (const struct gate_entry *other = g->first; other != NULL && other != e; other = other->next)
+    if (other->full && strcmp(admission_pool(&g->admission, str_from(other->provider)), pool) == 0)
+      return true;
+  return false;
+}
+
+static void gate_ask_store(struct gate *g, struct gate_entry *e, const char *pool) {
+  e->asked = xcalloc(1, sizeof *e->asked);
+  *e->asked = (struct gate_asked){.gate = g, .entry = e, .loop = g->timer->loop};
+  (void)snprintf(e->asked->pool, sizeof e->asked->pool, "%s", pool);
+  list_push_back(&g->asked, &e->asked->in_gate);
+  seat_ask(g->store, g->timer->loop, pool, gate_on_seat, e->asked);
+}
+
+/* Calls that are open at a pool have a place each, but for those that are older than its limit. */
+static void gate_trim(struct gate *g, const char *pool) {
+  size_t open = admission_pool_open(&g->admission, pool), held = 0;
+  LIST_EACH(struct gate_asked, asked, in_gate, &g->asked)
+    open -= asked->entry != NULL && strcmp(asked->pool, pool) == 0;
+  LIST_EACH(struct seat, seat, in_pool, &g->seats) {
+    if (strcmp(seat->provider, pool) != 0 || ++held <= open)
+      continue;
+    list_remove(&g->seats, &seat->in_pool);
+    seat_leave(seat, g->timer->loop);
+  }
+}
+
+/* A pause that the backend asked of this worker is for all of them. */
+static void gate_tell_pause(struct gate *g, struct str provider, uint64_t before_ms) {
+  struct admission_look look;
+  admission_look_at(&g->admission, provider, &look);
+  if (look.cool_until_ms > before_ms && look.cool_until_ms > now_of(g) && g->store != NULL)
+    seats_cool(g->store, g->timer->loop, admission_pool(&g->admission, provider),
+               look.cool_until_ms - now_of(g));
+}
+
+void gate_seats(struct gate *g) {
+  for (struct gate_entry *e = g->first; e; e = e->next)
+    e->retry_ms = 0;
+  g->due = true;
+  gate_arm(g);
+}
+
+/* --- the queue --- */
+
+/* May it go now? WAIT with e->asked: the store is asked. */
+static enum admission_answer gate_try(struct gate *g, struct gate_entry *e,
+                                      struct admission_why *why) {
+  struct str provider = str_from(e->provider);
+  const char *pool = admission_pool(&g->admission, provider);
+  struct seats_look look;
+  seats_look_at(g->store, pool, &look);
+  admission_cool(&g->admission, provider, look.cool_ms, now_of(g));
+  enum admission_answer answer =
+      admission_ask(&g->admission, provider, e->has_fallback, now_of(g), why);
+  if (answer != ADMISSION_ADMITTED || look.limit == 0)
+    return answer;
+  if (gate_is_behind(g, e, pool)) {
+    gate_undo(g, e);
+    e->full = true;
+    *why = (struct admission_why){.reason = "seats"};
+  } else {
+    gate_ask_store(g, e, pool);
+    *why = (struct admission_why){.reason = e->reason};
+  }
+  return ADMISSION_WAIT;
+}
+
 /* Asks again for everybody, in order. What `told` leads to may add to the queue's end only. */
 static void gate_on_timer(uv_timer_t *timer) {
   struct gate *g = timer->data;
@@ -70,8 +212,12 @@ static void gate_on_timer(uv_timer_t *timer) {
   while (*at != NULL) {
     struct gate_entry *e = *at;
     struct admission_why why;
-    enum admission_answer answer =
-        admission_ask(&g->admission, str_from(e->provider), e->has_fallback, now_of(g), &why);
+    if (e->asked != NULL || e->retry_ms > now_of(g)) {
+      at = &e->next;
+      continue;
+    }
+    e->retry_ms = 0;
+    enum admission_answer answer = gate_try(g, e, &why);
     bool news = why.until_ms > 0 && why.reason != e->reason; /* it waits for something else now */
     e->until_ms = why.until_ms;
     e->reason = why.reason;
@@ -92,32 +238,39 @@ static void gate_on_timer(uv_timer_t *timer) {
   gate_arm(g);
 }
 
+/* Somebody waits for a place here that comes free. */
 static bool waits_for(const struct gate *g, struct str provider) {
   const struct gate_entry *e = g->first;
-  while (e != NULL && !str_eq_c(provider, e->provider))
+  while (e != NULL && (e->asked != NULL || e->full || !str_eq_c(provider, e->provider)))
     e = e->next;
   return e != NULL;
 }
 
 enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct str provider,
                                bool has_fallback, struct admission_why *why) {
-  enum admission_answer answer =
-      admission_ask(&g->admission, provider, has_fallback, now_of(g), why);
-  if (answer == ADMISSION_ADMITTED && waits_for(g, provider)) { /* a free place is for the queue */
-    admission_done(&g->admission, provider, owner, CLASS_CANCELLED, 0, now_of(g));
-    *why = (struct admission_why){.reason = "concurrency"};
-    answer = ADMISSION_WAIT;
-    g->due = true;
-  }
-  if (answer != ADMISSION_WAIT)
-    return answer;
   struct gate_entry *e = xcalloc(1, sizeof *e);
   *e = (struct gate_entry){.owner = owner,
                            .call = call,
                            .provider = xstrndup(provider.p, provider.n),
-                           .has_fallback = has_fallback,
-                           .reason = why->reason,
-                           .until_ms = why->until_ms};
+                           .has_fallback = has_fallback};
+  enum admission_answer answer;
+  if (waits_for(g, provider)) { /* a free place is for the queue */
+    answer = admission_ask(&g->admission, provider, has_fallback, now_of(g), why);
+    if (answer == ADMISSION_ADMITTED) {
+      gate_undo(g, e);
+      *why = (struct admission_why){.reason = "concurrency"};
+      answer = ADMISSION_WAIT;
+      g->due = true;
+    }
+  } else {
+    answer = gate_try(g, e, why);
+  }
+  if (answer != ADMISSION_WAIT) {
+    gate_entry_free(e);
+    return answer;
+  }
+  e->reason = why->reason;
+  e->until_ms = why->until_ms;
   CHAIN_APPEND(g->first, e);
   gate_arm(g);
   return answer;
@@ -125,7 +278,11 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
 
 void gate_leave(struct gate *g, const void *owner, struct str provider, enum error_class class,
                 int64_t retry_after_ms) {
+  struct admission_look look;
+  admission_look_at(&g->admission, provider, &look);
   admission_done(&g->admission, provider, owner, class, retry_after_ms, now_of(g));
+  gate_tell_pause(g, provider, look.cool_until_ms);
+  gate_trim(g, admission_pool(&g->admission, provider));
   g->due = true;
   gate_arm(g);
 }
@@ -139,6 +296,11 @@ void gate_drop(struct gate *g, const void *owner, long call) {
       continue;
     }
     *at = e->next;
+    if (e->asked != NULL) {
+      e->asked->entry = NULL;
+      gate_undo(g, e);
+    }
+    g->due = g->due || e->full; /* others were behind it */
     gate_entry_free(e);
   }
   gate_arm(g);

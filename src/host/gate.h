@@ -9,11 +9,18 @@
  *     that with WAIT each time that what it waits for changes and has a known end
  *   gate_leave(&g, owner, provider, class, retry_after_ms)   an admitted call is over
  *   gate_drop(&g, owner, call)                       its queued call, or all of them (0), forgotten
- *   gate_deinit(&g)                                  nothing is queued; then the loop once more */
+ *   gate_seats(&g)                                   the store has news of places (WORKER_SEATS)
+ *   gate_deinit(&g)                                  nothing is queued; then the loop once more
+ *
+ * Of a provider whose calls a shared store limits (store/seats.h) a call has a place there, too,
+ * which is asked for from the loop: gate_ask says WAIT without a reason then, and if there is one,
+ * `told` says ADMITTED with why.at_once: the call did not wait. */
 #ifndef SEGUE_HOST_GATE_H
 #define SEGUE_HOST_GATE_H
 
+#include "base/list.h"
 #include "host/admission.h"
+#include "store/store.h"
 
 #include <uv.h>
 
@@ -23,6 +30,9 @@ typedef void (*gate_told_fn)(void *owner, long call, enum admission_answer answe
 struct gate_entry;
 struct gate {
   struct admission admission;
+  const struct store *store; /* whose places all workers share; or NULL */
+  struct list seats;         /* struct gate_seat: those that calls have */
+  struct list asked;         /* struct gate_asked: those that the store is asked for */
   struct gate_entry *first;
   uv_timer_t *timer; /* its own memory: it closes after the gate is gone */
   bool due;          /* a place may have come free since the queue was last asked */
@@ -30,11 +40,12 @@ struct gate {
 };
 
 void gate_init(struct gate *g, uv_loop_t *loop, const struct provider_registry *registry,
-               gate_told_fn told);
+               const struct store *store, gate_told_fn told);
 void gate_deinit(struct gate *g);
 
 enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct str provider,
                                bool has_fallback, struct admission_why *why);
+void gate_seats(struct gate *g);
 void gate_leave(struct gate *g, const void *owner, struct str provider, enum error_class class,
                 int64_t retry_after_ms);
 /* So many calls wait for this provider. */

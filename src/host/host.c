@@ -168,7 +168,7 @@ bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
       host->api = api_new(loop, host->processes);
       host->templates = prompt_templates_new();
       sealer_init(&host->sealer, loop, store);
-      gate_init(&host->gate, loop, registry, session_on_gate);
+      gate_init(&host->gate, loop, registry, store, session_on_gate);
       day_book_init(&host->day);
       folder_queue_init(&host->folders, loop);
       return true;

@@ -68,6 +68,8 @@ static bool is_ignored(int number) {
 static void solo_on_news(void *ctx, enum worker_news news, const char *id, const char *what) {
   struct solo *solo = ctx;
   struct session *s = solo->session;
+  if (news == WORKER_SEATS)
+    gate_seats(&solo->host.gate);
   if (s == NULL)
     return;
   if (news == WORKER_LOST)

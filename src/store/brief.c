@@ -202,6 +202,8 @@ const char *brief_status(const struct brief *b) {
 static void brief_say_wait(const struct brief_wait *w, struct buf *out) {
   if (strcmp(w->what, "concurrency") == 0)
     buf_printf(out, "all places at %s are taken", w->provider);
+  else if (strcmp(w->what, "seats") == 0)
+    buf_printf(out, "all places at %s that the workers of the store share are taken", w->provider);
   else if (strcmp(w->what, "cooldown") == 0)
     buf_printf(out, "%s asked to be left alone until %s", w->provider, w->until);
   else if (strcmp(w->what, "circuit_open") == 0)

@@ -18,9 +18,9 @@
 
 /* The reason that keeps it from making its next call. */
 struct brief_wait {
-  char what[24];     /* concurrency, cooldown, circuit_open, folder, or the class of an error */
-  char message[512]; /* more of it, or "" */
-  char provider[48]; /* "": not in the record that says so */
+  char what[24]; /* concurrency, seats, cooldown, circuit_open, folder, or the class of an error */
+  char message[512];         /* more of it, or "" */
+  char provider[48];         /* "": not in the record that says so */
   char since[32], until[32]; /* until "": when a place comes free */
 };
 

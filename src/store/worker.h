@@ -29,6 +29,7 @@ bool worker_be(const struct worker_options *options, struct err *err) MUST_CHECK
 enum worker_news {
   WORKER_ASKED, /* somebody elsewhere asks something of a session that is held here: what */
   WORKER_READY, /* the queue of the store may have something */
+  WORKER_SEATS, /* a provider stands otherwise: store/seats.h */
   WORKER_LOST   /* the trust in the lease ended: nothing is held any more */
 };
 typedef void (*worker_told_fn)(void *ctx, enum worker_news news, const char *id, const char *what);

@@ -33,10 +33,11 @@ struct bed {
  * tables (tests/system/shared_conformance_test.py). */
 static bool database_empty(void) {
   char command[512];
-  (void)snprintf(command, sizeof command,
-                 "%s/psql -h %s -U postgres -d segue_template -qc 'TRUNCATE segue.worker, "
-                 "segue.session, segue.line, segue.blob, segue.blob_part, segue.chain'",
-                 getenv("SEGUE_TEST_PROGRAMS"), getenv("SEGUE_TEST_SERVER"));
+  (void)snprintf(
+      command, sizeof command,
+      "%s/psql -h %s -U postgres -d segue_template -qc 'TRUNCATE segue.worker, segue.seat, "
+      "segue.session, segue.line, segue.blob, segue.blob_part, segue.chain'",
+      getenv("SEGUE_TEST_PROGRAMS"), getenv("SEGUE_TEST_SERVER"));
   return system(command) == 0;
 }
 

@@ -72,6 +72,11 @@ class Fleet(Box):
         with open(f"{self.dir}/said{n}", "rb") as f:
             return f.read()
 
+    def config(self, text):
+        os.makedirs(self.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
+        with open(self.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w", encoding="utf-8") as f:
+            f.write(text)
+
     def workflow(self, delay=0.1):
         return self.file("three.yaml", WORKFLOW % {"starts": self.dir + "/starts", "delay": delay})
 

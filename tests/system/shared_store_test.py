@@ -45,10 +45,10 @@ def made_and_made_again():
         expect(box.segue("store", "status").returncode == 2, "the plan made something")
         first = box.segue("store", "init")
         again = box.segue("store", "init")
-        expect(first.returncode == 0 and b"made the tables of version 3" in first.stdout, first)
+        expect(first.returncode == 0 and b"made the tables of version 4" in first.stdout, first)
         expect(again.returncode == 0 and b"already" in again.stdout, again)
         done, (status,) = box.json("store", "status")
-        expect(status["version"] == 3 and status["sessions"] == {}, status)
+        expect(status["version"] == 4 and status["sessions"] == {}, status)
 
 
 def tables_of_version_1_are_brought_up_to_date():
@@ -358,6 +358,7 @@ def roles():
                    "INSERT INTO segue.line VALUES (gen_random_uuid(), 1, 0, '')",
                    "UPDATE segue.session SET fence = 0", "DELETE FROM segue.session",
                    "DELETE FROM segue.chain", "UPDATE segue.worker SET lease_until = now()",
+                   "UPDATE segue.provider SET seats = 9", "DELETE FROM segue.seat",
                    "DELETE FROM segue.blob", "TRUNCATE segue.line", "DROP TABLE segue.line",
                    "SELECT segue.remove(gen_random_uuid())", "SELECT segue.remove_lines(gen_random_uuid())",
                    "SELECT segue.left_over()", "SELECT segue.blob_drop(repeat('ab', 32))",

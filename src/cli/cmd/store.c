@@ -1,5 +1,6 @@
 /* segue store: looks after a shared store. */
 #include "store/store.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/removal.h"
@@ -67,6 +68,19 @@ static void print_worker(const json_t *worker) {
   putchar('\n');
 }
 
+static void print_provider(const json_t *provider) {
+  const json_t *limit = json_object_get(provider, "limit");
+  double cools = json_number_value(json_object_get(provider, "cools_s"));
+  printf("provider  ");
+  cli_put_safe(stdout, store_word(provider, "name"));
+  if (json_is_integer(limit))
+    printf("  %d of %d places taken", (int)json_integer_value(json_object_get(provider, "taken")),
+           (int)json_integer_value(limit));
+  if (cools > 0)
+    printf("  left alone for %.1f s", cools);
+  putchar('\n');
+}
+
 static int store_status(const struct cli_args *args, const char *url) {
   struct err err = {0};
   size_t i;
@@ -94,7 +108,54 @@ static int store_status(const struct cli_args *args, const char *url) {
   json_array_foreach(json_object_get(status, "workers"), i, value) {
     print_worker(value);
   }
+  json_array_foreach(json_object_get(status, "providers"), i, value) {
+    print_provider(value);
+  }
   json_decref(status);
+  return STATUS_COMPLETE;
+}
+
+/* none: 0. */
+static bool limit_read(const char *word, unsigned *seats, struct err *err) {
+  char *end;
+  unsigned long n = strtoul(word, &end, 10);
+  if (strcmp(word, "none") == 0)
+    n = 0;
+  else if (word[0] < '0' || word[0] > '9' || *end != '\0' || n == 0 || n > LIMIT_CONCURRENCY)
+    return err_set(err, ERR_USAGE, "\"%.40s\" is no number of calls at once (1 to %u, or none)",
+                   word, LIMIT_CONCURRENCY);
+  *seats = (unsigned)n;
+  return true;
+}
+
+static bool limit_name_check(const char *name, struct err *err) {
+  bool ok = name[0] != '\0' && strlen(name) <= LIMIT_POOL_BYTES;
+  for (const char *p = name; *p; p++)
+    ok = ok && (unsigned char)*p > ' ' && *p != 127;
+  return ok ||
+         err_set(err, ERR_USAGE, "a provider's or pool's name has no spaces and %u bytes at most",
+                 LIMIT_POOL_BYTES);
+}
+
+static int store_limit(const struct cli_args *args, const char *url) {
+  struct err err = {0};
+  unsigned seats = 0;
+  bool ok = args->word_count == 3 ||
+            err_set(&err, ERR_USAGE, "say whose and how many: segue store limit PROVIDER N|none");
+  if (!ok || !limit_name_check(args->words[1], &err) || !limit_read(args->words[2], &seats, &err) ||
+      !shared_limit(url, args->words[1], seats, &err))
+    return cli_fail("store", &err);
+  if (cli_flag(args, "json")) {
+    json_t *said = json_pack("{ss so}", "provider", args->words[1], "limit",
+                             seats > 0 ? json_integer(seats) : json_null());
+    json_io_print(said, JSON_IO_COMPACT);
+    json_decref(said);
+  } else if (seats > 0) {
+    printf("%s: %u call%s at once over all workers\n", args->words[1], seats,
+           seats == 1 ? "" : "s");
+  } else {
+    printf("%s: no limit\n", args->words[1]);
+  }
   return STATUS_COMPLETE;
 }
 
@@ -269,9 +330,10 @@ static const struct {
   const char *name;
   int (*run)(const struct cli_args *args, const char *url);
   bool words; /* more of them */
-} verbs[] = {{"init", store_init, false},    {"status", store_status, false},
-             {"check", store_check, false},  {"prune", store_prune, false},
-             {"export", store_export, true}, {"import", store_import, true}};
+} verbs[] = {{"init", store_init, false},   {"status", store_status, false},
+             {"check", store_check, false}, {"prune", store_prune, false},
+             {"limit", store_limit, true},  {"export", store_export, true},
+             {"import", store_import, true}};
 
 static int store_run(int argc, char **argv) {
   struct cli_args args;
@@ -288,14 +350,15 @@ static int store_run(int argc, char **argv) {
       return verbs[i].run(&args, url);
   (void)err_set(
       &err, ERR_USAGE,
-      "\"%.40s\" is none of init, status, check, prune (without more words), export, import",
+      "\"%.40s\" is none of init, status, check, prune (without more words), limit, export, import",
       args.words[0]);
   return cli_fail("store", &err);
 }
 
 const struct cli_command cmd_store = {
     .name = "store",
-    .arguments = "init|status|check|prune|export [ID...] DIR|import DIR|FILE... [options]",
+    .arguments = "init|status|check|prune|limit PROVIDER N|export [ID...] DIR|import DIR|FILE... "
+                 "[options]",
     .summary = "look after a store that several machines share",
     .help =
         "init makes the tables in a PostgreSQL database (14 or newer), or brings them up to date.\n"
@@ -303,6 +366,8 @@ const struct cli_command cmd_store = {
         "against\n"
         "its log. prune removes sessions that ended before --older-than, as segue rm does, and\n"
         "blobs that no session names and nobody put for a day: it takes the owner's login.\n"
+        "limit PROVIDER N: so many calls at once over all workers (none: as many as come); of\n"
+        "providers with the same pool setting, of all of them together.\n"
         "export and import copy sessions byte for byte, with their blobs; what has not\n"
         "ended goes with --move only, and can then not go on where it was. A password never stands "
         "in the URL: use ~/.pgpass, PGPASSWORD, a service file "

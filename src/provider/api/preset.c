@@ -254,6 +254,13 @@ static const char *read_concurrency(struct api_config *c, const json_t *value) {
   return ok ? NULL : "must be a whole number above 0: calls at once";
 }
 
+/* The host reads it. */
+static const char *read_pool(struct api_config *c, const json_t *value) {
+  (void)c;
+  (void)value;
+  return NULL;
+}
+
 static const char *read_ms(const json_t *value, long *out) {
   bool ok = preset_read_number(value, LIMIT_CALL_WALL_MS, out);
   return ok ? NULL : "must be milliseconds, at most an hour";
@@ -371,6 +378,7 @@ static const struct {
     {"stream", preset_read_stream},
     {"schema_mode", read_schema_mode},
     {"concurrency", read_concurrency},
+    {"pool", read_pool},
     {"connect_ms", read_connect_ms},
     {"stall_ms", read_stall_ms},
     {"idle_ms", read_idle_ms},

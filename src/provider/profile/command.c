@@ -549,6 +549,7 @@ static const struct {
     {"model", setting_is_text, "a text"},
     {"max_turns", setting_is_count, "an integer above 0"},
     {"concurrency", NULL, NULL},
+    {"pool", NULL, NULL},
     {"transport", setting_is_transport_or_auto, "auto, exec, native or acp"},
     {"trust_project", setting_is_trust,
      "true, false, or a list of folders: absolute paths, or ~/..."},

@@ -14,7 +14,8 @@
 
 /* The tables as they were first, then what brings each version to the next. */
 static const char *const table_files[BASE_VERSION] = {
-    "store/postgres/schema.sql", "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql"};
+    "store/postgres/schema.sql", "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
+    "store/postgres/upgrade_4.sql"};
 static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 
@@ -189,6 +190,12 @@ static const char status_sql[] =
     "   'lease_s', round(extract(epoch FROM w.lease_until - clock_timestamp())::numeric, 1),"
     "   'holds', (SELECT count(*) FROM segue.session s WHERE s.state = 'held' AND s.owner = w.id))"
     "   ORDER BY w.begun), '[]'::json) FROM segue.worker w),"
+    "'providers', (SELECT coalesce(json_agg(json_build_object("
+    "   'name', p.name, 'limit', p.seats, 'taken', (SELECT count(*) FROM segue.seat t"
+    "     WHERE t.provider = p.name AND segue.has_lease(t.worker)),"
+    "   'cools_s', greatest(0, round(extract(epoch FROM p.cool_until - clock_timestamp())::numeric,"
+    "     1))) ORDER BY p.name), '[]'::json) FROM segue.provider p"
+    "   WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp()),"
     "'records', (SELECT coalesce(sum(seq), 0) FROM segue.session),"
     "'bytes', json_build_object("
     "   'logs', pg_total_relation_size('segue.line'),"
@@ -208,6 +215,21 @@ json_t *shared_status(const char *url, struct err *err) {
   else
     json_object_set_new(status, "store", json_string(pg->shown));
   return status;
+}
+
+/* --- places at providers --- */
+
+bool shared_limit(const char *url, const char *provider, unsigned seats, struct err *err) {
+  char number[16];
+  enum conn_failure failure;
+  struct pg_base *pg = base_of(url, err);
+  (void)snprintf(number, sizeof number, "%u", seats);
+  const struct conn_arg args[] = {arg_text(provider), arg_text(seats > 0 ? number : NULL)};
+  PGresult *answer = NULL;
+  if (pg != NULL)
+    answer = base_ask(pg, "SELECT segue.seat_limit($1, $2)", args, 2, false, &failure, err);
+  conn_free(answer);
+  return answer != NULL;
 }
 
 /* --- who has what --- */

@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 3, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 4, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;
@@ -60,8 +60,12 @@ struct pg_base {
   struct list claimed; /* struct base_claim */
   struct list paused;  /* struct base_pause, the one that was noted first in front */
   struct list open;    /* struct shared_log, all that there are; under the lock, as `claimed` */
-  atomic_bool unsure;  /* the store says that more is held here than is known */
-  struct list waiting; /* struct shared_log, to be appended; the loop's thread only */
+  struct seats_known *known; /* how providers stand, as the last poll told; under the lock */
+  size_t known_count;
+  struct list seats_kept; /* struct seat, to be given back once the store answers */
+  _Atomic uint64_t seats; /* that were ever asked for: their numbers */
+  atomic_bool unsure;     /* the store says that more is held here than is known */
+  struct list waiting;    /* struct shared_log, to be appended; the loop's thread only */
   struct list flying;
   uv_work_t commit;
   bool commits;
@@ -95,6 +99,10 @@ unsigned base_term(const struct pg_base *pg);
 /* Where files of this machine are. */
 bool base_local(const struct pg_base *pg, struct store *local, struct err *err);
 const struct worker_options *base_options(void);
+
+/* seats.c: takes what segue.poll tells of providers; true when it is something else than before. */
+bool seats_learn(struct pg_base *pg, const char *lines);
+void seats_settle(struct pg_base *pg); /* gives back what could not be given back before */
 
 /* keeper.c: begins the lease, then the thread. */
 bool keeper_start(struct pg_base *pg, struct err *err) MUST_CHECK;

@@ -225,6 +225,73 @@ BEGIN
   RETURN n;
 END $$;
 
+-- What a worker that has nothing to do asks for now and then: is there something in the queue for
+-- it, and how the providers stand: a line each of seats (0: no limit), ms to be left alone, name.
+CREATE OR REPLACE FUNCTION segue.poll(p_worker uuid)
+RETURNS TABLE (o_ready boolean, o_providers text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+  SELECT EXISTS (SELECT FROM segue.session s, segue.worker w
+                  WHERE w.id = p_worker AND s.state = 'ready' AND s.ready_at <= clock_timestamp()
+                    AND s.needs <@ w.labels),
+         (SELECT string_agg(coalesce(p.seats, 0) || ' ' || greatest(0, coalesce(ceil(extract(epoch
+                   FROM p.cool_until - clock_timestamp()) * 1000), 0)) || ' ' || p.name, E'\n')
+            FROM segue.provider p WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp())
+$$;
+
+-- A place at a provider for the worker's p_n-th such call: ok, full, free (there is no limit), lease.
+-- The same once more is ok.
+CREATE OR REPLACE FUNCTION segue.seat_take(p_worker uuid, p_n bigint, p_provider text) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE v_seats int; v_taken bigint;
+BEGIN
+  IF NOT segue.has_lease(p_worker) THEN
+    RETURN 'lease';
+  END IF;
+  SELECT p.seats INTO v_seats FROM segue.provider p WHERE p.name = p_provider FOR UPDATE;
+  IF v_seats IS NULL THEN
+    RETURN 'free';
+  END IF;
+  IF EXISTS (SELECT FROM segue.seat t WHERE t.worker = p_worker AND t.n = p_n) THEN
+    RETURN 'ok';
+  END IF;
+  SELECT count(*) INTO v_taken FROM segue.seat t
+   WHERE t.provider = p_provider AND segue.has_lease(t.worker);
+  IF v_taken >= v_seats THEN
+    RETURN 'full';
+  END IF;
+  INSERT INTO segue.seat (worker, n, provider) VALUES (p_worker, p_n, p_provider);
+  RETURN 'ok';
+END $$;
+
+CREATE OR REPLACE FUNCTION segue.seat_leave(p_worker uuid, p_n bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  DELETE FROM segue.seat t WHERE t.worker = p_worker AND t.n = p_n;
+  IF FOUND THEN
+    PERFORM pg_notify('segue', 'provider');
+  END IF;
+END $$;
+
+-- So many calls at once over all workers; null: as many as come. A row whose limit and pause are over
+-- says nothing any more.
+CREATE OR REPLACE FUNCTION segue.seat_limit(p_provider text, p_seats int) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO segue.provider (name, seats) VALUES (p_provider, p_seats)
+  ON CONFLICT (name) DO UPDATE SET seats = EXCLUDED.seats;
+  PERFORM pg_notify('segue', 'provider');
+END $$;
+
+-- A provider asked to be left alone: the later end counts, by the server's time.
+CREATE OR REPLACE FUNCTION segue.cool(p_provider text, p_ms bigint) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO segue.provider (name, cool_until)
+  VALUES (p_provider, clock_timestamp() + p_ms * interval '1 millisecond')
+  ON CONFLICT (name) DO UPDATE SET cool_until = greatest(provider.cool_until, EXCLUDED.cool_until);
+  PERFORM pg_notify('segue', 'provider');
+END $$;
+
 -- Bytes of a log from p_at on, p_max at most; nothing at its end.
 CREATE OR REPLACE FUNCTION segue.read(p_id uuid, p_at bigint, p_max int) RETURNS bytea
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -26,7 +26,8 @@ struct keeping {
   uint64_t renew_at, sweep_at, poll_at, told_at;
   unsigned failures;
   unsigned surplus; /* renewals in a row that told of more sessions than are known */
-  bool listens, hears, tested;
+  bool listens;
+  bool freed; /* a place at a provider may be free */
 };
 
 /* --- news --- */
@@ -129,8 +130,8 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
 }
 
 static void keeper_rename(struct pg_base *pg) {
-  uuid_new(pg->keeper.worker);
   (void)pthread_mutex_lock(&pg->lock);
+  uuid_new(pg->keeper.worker);
   (void)snprintf(pg->who, sizeof pg->who, "segue %s", pg->keeper.worker);
   (void)pthread_mutex_unlock(&pg->lock);
 }
@@ -218,6 +219,20 @@ static bool keeper_plain(struct keeping *k, const char *sql) {
   return ok;
 }
 
+/* Looks at the queue and at the providers. Without an answer whoever watches looks at the queue. */
+static void keeper_poll(struct pg_base *pg, struct conn *conn) {
+  struct err err;
+  enum conn_failure failure;
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker)};
+  PGresult *answer = conn_ask(conn, "SELECT * FROM segue.poll($1)", pg->keeper.ttl_ms / 6 + 200,
+                              args, ARRAY_LEN(args), false, &failure, &err);
+  if (answer == NULL || conn_text(answer, 0, 0)[0] == 't' || atomic_load(&pg->unsure))
+    base_tell(pg, WORKER_READY, "", "");
+  if (answer != NULL && seats_learn(pg, conn_text(answer, 0, 1)))
+    base_tell(pg, WORKER_SEATS, "", "");
+  conn_free(answer);
+}
+
 static bool keeper_connect(struct keeping *k) {
   struct err err;
   enum conn_failure failure;
@@ -250,7 +265,13 @@ static void keeper_work(struct keeping *k) {
     k->sweep_at = clock_boot_ms() + keeper_jitter(ttl / 6);
   }
   if (now >= k->poll_at) {
-    base_tell(pg, WORKER_READY, "", "");
+    if (conn_is_open(k->conn))
+      keeper_poll(pg, k->conn);
+    if (conn_is_open(k->conn))
+      seats_settle(pg);
+    if (k->freed)
+      base_tell(pg, WORKER_SEATS, "", "");
+    k->freed = false;
     k->poll_at = clock_boot_ms() + keeper_jitter(LIMIT_STORE_POLL_MS);
   }
 }
@@ -283,8 +304,11 @@ static void *keeper_main(void *ctx) {
     if (conn_wait(k.conn, keeper_next(&k), pg->keeper.wake[0], payload, &failure)) {
       if (strcmp(payload, "ask") == 0)
         k.renew_at = 0;
+      else if (strcmp(payload, "ready") == 0)
+        base_tell(pg, WORKER_READY, "", "");
       else
         k.poll_at = 0;
+      k.freed = k.freed || strcmp(payload, "provider") == 0;
     }
     keeper_drain(pg->keeper.wake[0]);
     keeper_work(&k);
@@ -322,6 +346,8 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
     if (entered) /* what a worker that died holds is free at once, if its lease is over */
       conn_free(conn_ask(conn, "SELECT segue.sweep()", LIMIT_STORE_ASK_MS, NULL, 0, false, &failure,
                          err));
+    if (entered)
+      keeper_poll(pg, conn);
     base_give(pg, conn);
     if (!entered && (failure != CONN_LOST || !base_pause(tries, until)))
       return false;

@@ -35,7 +35,7 @@ static int setup(void **state) {
   told[0] = '\0';
   f = (struct fixture){.registry = registry_new(settings)};
   json_decref(settings);
-  gate_init(&f.gate, (uv_loop_init(&f.loop), &f.loop), f.registry, on_told);
+  gate_init(&f.gate, (uv_loop_init(&f.loop), &f.loop), f.registry, NULL, on_told);
   *state = &f;
   return 0;
 }

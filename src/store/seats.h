@@ -1,0 +1,51 @@
+/* seats.h - places at providers that all workers of a shared store share, and how long a provider
+ * is left alone because one of them was told to.
+ *
+ *   seats_look_at(store, provider, &look)      as the store's last word was; no request
+ *   seat_ask(store, loop, provider, done, ctx) asks the store for a place; done: from the loop
+ *   seat_leave(seat, loop)                     its call is over
+ *   seats_cool(store, loop, provider, ms)      leave it alone for so long, everywhere
+ *
+ * `provider` is the name of the account that places belong to: providers with the same `pool`
+ * setting share them. A place of a worker whose lease is over counts no more, so none is lost with
+ * its worker. News of them: WORKER_SEATS (store/worker.h). With files there is no limit and no
+ * pause: nothing here does anything. On the loop's thread; the store is asked in the pool. */
+#ifndef SEGUE_STORE_SEATS_H
+#define SEGUE_STORE_SEATS_H
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "store/store.h"
+
+#include <uv.h>
+
+struct seats_look {
+  unsigned limit;   /* calls at once over all workers; 0: no limit */
+  uint64_t cool_ms; /* to be left alone from now on */
+};
+/* All zero: nothing is known of it. store: NULL is fine. */
+void seats_look_at(const struct store *store, const char *provider, struct seats_look *out);
+
+/* Owned by who asked, from `done` to seat_leave. */
+struct seat {
+  struct list_node in_pool; /* its owner's */
+  char provider[LIMIT_POOL_BYTES + 1];
+  struct pg_base *pg;
+  uint64_t number;
+  char worker[STORE_ID_BYTES];
+};
+
+enum seat_answer {
+  SEAT_TAKEN,
+  SEAT_FREE,   /* there is no limit any more: none is needed */
+  SEAT_FULL,   /* all are taken: ask again with WORKER_SEATS, or after a while */
+  SEAT_UNKNOWN /* the store does not answer, or the lease is over: the same */
+};
+/* seat: only of SEAT_TAKEN. */
+typedef void (*seat_fn)(void *ctx, enum seat_answer answer, struct seat *seat);
+void seat_ask(const struct store *store, uv_loop_t *loop, const char *provider, seat_fn done,
+              void *ctx);
+void seat_leave(struct seat *owned, uv_loop_t *loop);
+void seats_cool(const struct store *store, uv_loop_t *loop, const char *provider, uint64_t ms);
+
+#endif

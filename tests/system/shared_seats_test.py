@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Places at a provider that all workers of a store share, and pauses that one of them was told of."""
+import json
+import signal
+import sys
+
+import shared_daemon_test
+from shared_daemon_test import Fleet
+from support import end_of, expect, main, need_build
+
+import postgres  # on the path since shared_daemon_test
+
+BUSY = """
+name: busy
+initial_movement: a
+max_movements: 3
+provider: script
+movements:
+  - name: a
+    command: [sh, -c, 'echo begin >> %(notes)s; sleep %(delay)s; echo end >> %(notes)s']
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+SCRIPTED = """
+name: scripted
+initial_movement: a
+max_movements: 3
+provider: script
+movements:
+  - name: a
+    instruction: go on
+    rules: [{condition: done, next: COMPLETE}]
+"""
+
+
+def busy(fleet, delay):
+    return fleet.file("busy.yaml", BUSY % {"notes": fleet.dir + "/notes", "delay": delay})
+
+
+def most_at_once(fleet):
+    with open(fleet.dir + "/notes", encoding="utf-8") as f:
+        most = now = 0
+        for line in f:
+            now += 1 if line == "begin\n" else -1
+            most = max(most, now)
+    return most
+
+
+def limit(fleet, *words):
+    done = fleet.segue("store", "limit", *words, "--json")
+    expect(done.returncode == 0, done)
+    return json.loads(done.stdout)
+
+
+def provider_row(fleet, name):
+    status = json.loads(fleet.segue("store", "status", "--json").stdout)
+    return next((p for p in status["providers"] if p["name"] == name), None)
+
+
+def so_many_at_once():
+    with Fleet("30s") as fleet:
+        expect(limit(fleet, "command", "2") == {"provider": "command", "limit": 2}, "limit")
+        for _ in range(2):
+            fleet.serve("-n", "4")
+        ids = fleet.submit(busy(fleet, 0.3), 8)
+        fleet.until(lambda: provider_row(fleet, "command")["taken"] == 2, "places are taken")
+        rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
+        fleet.all_complete(ids)
+        expect(most_at_once(fleet) == 2, "at once:", most_at_once(fleet))
+        expect(provider_row(fleet, "command") == {"name": "command", "limit": 2, "taken": 0, "cools_s": 0},
+               provider_row(fleet, "command"))
+        waits = [r for r in rows if r["status"] == "waiting"]
+        expect(waits and all(r["waiting"]["for"] == "seats" for r in waits), rows)
+        expect(b"1 of" not in fleet.segue("store", "status").stdout and
+               b"0 of 2 places taken" in fleet.segue("store", "status").stdout, "status for people")
+
+
+def a_limit_goes():
+    """Who waits for a place goes on at once when there is no limit any more."""
+    with Fleet("30s") as fleet:
+        limit(fleet, "command", "1")
+        fleet.serve("-n", "4")
+        ids = fleet.submit(busy(fleet, 1), 3)
+        fleet.until(lambda: provider_row(fleet, "command")["taken"] == 1, "a place is taken")
+        expect(limit(fleet, "command", "none")["limit"] is None, "no limit")
+        fleet.all_complete(ids)
+        expect(most_at_once(fleet) > 1, "it waited for a place that it did not need")
+        expect(provider_row(fleet, "command") is None, "it has still a row")
+
+
+def a_dead_worker_has_no_place():
+    with Fleet("1s") as fleet:
+        limit(fleet, "command", "1")
+        first = fleet.serve("-n", "1")
+        ids = fleet.submit(busy(fleet, 2))
+        fleet.until(lambda: provider_row(fleet, "command")["taken"] == 1, "the place is taken")
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        fleet.serve("-n", "1")
+        fleet.all_complete(ids)
+        expect(provider_row(fleet, "command")["taken"] == 0, "the dead one's place")
+
+
+def two_names_of_one_account():
+    with Fleet("30s") as fleet:
+        fleet.config("providers: {command: {pool: account}, script: {pool: account}}\n")
+        limit(fleet, "account", "1")
+        fleet.serve("-n", "4")
+        ids = fleet.submit(busy(fleet, 0.2), 3)
+        fleet.until(lambda: provider_row(fleet, "account")["taken"] == 1, "the place is taken")
+        fleet.all_complete(ids)
+        expect(most_at_once(fleet) == 1, "at once:", most_at_once(fleet))
+
+
+def told_by_one_to_all():
+    """A pause that a backend asked of one worker holds for those that never called it."""
+    with Fleet("30s") as fleet:
+        flow = fleet.file("scripted.yaml", SCRIPTED)
+        late = fleet.file("late.json", json.dumps({"replies": [{"times": 0, "error": {
+            "class": "rate_limit", "message": "later", "retry_after_ms": 3600000}}]}))
+        first = fleet.start("run", flow, "--scenario", late, "--task", "t")
+        fleet.until(lambda: (provider_row(fleet, "script") or {"cools_s": 0})["cools_s"] > 3000,
+                    "the store knows")
+        fleet.serve()
+        sent = fleet.segue("submit", flow, "--scenario", late, "--cwd", fleet.cwd, "--task", "t")
+        sid = sent.stdout.decode().strip()
+        expect(sent.returncode == 0 and sid, sent)
+
+        def waits():
+            rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
+            return [r for r in rows if r["id"] == sid and r["status"] == "waiting" and
+                    r["waiting"]["for"] == "cooldown"]
+        fleet.until(waits, "the other one waits")
+        expect(b"left alone for" in fleet.segue("store", "status").stdout, "status for people")
+        expect(fleet.segue("cancel", sid).returncode == 0, "cancel")
+        first.terminate()
+        end_of(first)
+
+
+def wrong_words():
+    with Fleet() as fleet:
+        for words, says in ((("command",), b"say whose and how many"),
+                            (("command", "0"), b"1 to"),
+                            (("command", "many"), b"1 to"), (("command", "4x"), b"1 to"),
+                            (("command", "99999999999"), b"1 to"),
+                            (("two words", "4"), b"no spaces"), (("", "4"), b"no spaces"),
+                            (("x" * 129, "4"), b"128 bytes"),
+                            (("command", "1", "2"), b"say whose and how many")):
+            done = fleet.segue("store", "limit", *words)
+            expect(done.returncode == 2 and says in done.stderr, words, done)
+        fleet.config("providers: {command: {pool: 'a b'}}\n")
+        done = fleet.segue("run", busy(fleet, 0), "--task", "t")
+        expect(done.returncode == 2 and b"providers.command.pool" in done.stderr, done)
+
+
+if __name__ == "__main__":
+    need_build()
+    why = postgres.missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    with postgres.Server() as shared_daemon_test.SERVER:
+        status = main([so_many_at_once, a_limit_goes, a_dead_worker_has_no_place,
+                       two_names_of_one_account, told_by_one_to_all, wrong_words])
+    sys.exit(status)
