@@ -356,9 +356,9 @@
 #define LIMIT_STORE_PAUSE_MS       5000 /* of a session that a worker cannot go on with, at first */
 #define LIMIT_STORE_PAUSE_MAX_MS   300000 /* and at most */
 #define LIMIT_STORE_PAUSE_COUNT    64u    /* sessions that one worker knows of */
-#define LIMIT_SEAT_RETRY_MS        2000 /* until a place that workers share is asked for again */
-#define LIMIT_POOL_BYTES           128u /* name of an account whose places providers share */
-#define LIMIT_STORE_DEATHS         3    /* of workers at one session, without a turn between */
+#define LIMIT_SEAT_RETRY_MS        2000   /* until a place that workers share is asked for again */
+#define LIMIT_POOL_BYTES           128u   /* name of an account whose places providers share */
+#define LIMIT_STORE_DEATHS         3      /* of workers at one session, without a turn between */
 
 /* --- daemon --- */
 #define LIMIT_SESSIONS_DEFAULT 16     /* sessions that run at once, unless --max-sessions says so */

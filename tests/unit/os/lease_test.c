@@ -21,7 +21,8 @@ static void on_end(void *ctx, struct process_result *result) {
 
 /* lives: for so long the lease does, beside a program that ends at once or never. */
 static enum process_end end_of(const char *line, uint64_t lives_ms) {
-  const char *const argv[] = {"/bin/sh", "-c", line, NULL}, *const envp[] = {"PATH=/usr/bin:/bin", NULL};
+  const char *const argv[] = {"/bin/sh", "-c", line, NULL}, *const envp[] = {"PATH=/usr/bin:/bin",
+                                                                             NULL};
   const struct process_spec spec = {.argv = argv, .envp = envp};
   struct process_result result = {0};
   struct process_table *table;
