@@ -274,7 +274,7 @@ static bool start_again(struct daemon_entry *e) {
   if (runs && !stops && !go_on(e, &err)) {
     runs = false;
     entry_set_trouble(e, err.text);
-    worker_pause(e->sessions->env->store, e->id);
+    worker_pause(e->sessions->env->store, e->id, err.text);
   }
   e->resumed = e->due = false;
   if (runs) {

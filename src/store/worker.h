@@ -43,8 +43,8 @@ void worker_unwatch(struct store *store);
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) MUST_CHECK;
 /* This worker cannot go on with a session (its folder is not here): it claims that one no more for
- * a while, twice as long each time, and another may. */
-void worker_pause(struct store *store, const char *id);
+ * a while, twice as long each time, and another may. why: for whoever asks why it waits. */
+void worker_pause(struct store *store, const char *id, const char *why);
 /* That which was asked of a session from elsewhere is done, or cannot be. */
 void worker_asked_done(struct store_log *log);
 /* How many workers died with the session in their hands since its last turn that ended, as it was

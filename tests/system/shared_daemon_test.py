@@ -198,6 +198,8 @@ def one_without_its_folder():
         fleet.until(lambda: b"does not go on" in fleet.said(0), "it is told")
         fleet.until(lambda: fleet.count("state = 'ready'") == 1, "it goes back")
         fence = fleet.sql("SELECT fence FROM segue.session")
+        (row,) = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
+        expect(f":{fleet.daemons[0].pid}: " in row["waits"] and folder in row["waits"], row)
         other = fleet.segue("submit", fleet.workflow(), "--cwd", fleet.cwd)
         expect(other.returncode == 0, other)
         fleet.until(lambda: fleet.count("state = 'ended'") == 1, "others are claimed")

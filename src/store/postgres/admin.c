@@ -245,6 +245,7 @@ static const char places_sql[] =
     "   (SELECT 'no worker has label ' || string_agg(n, ', ') FROM unnest(s.needs) n"
     "     WHERE NOT EXISTS (SELECT FROM live l WHERE n = ANY (l.labels))),"
     "   'no worker has all of the labels ' || array_to_string(s.needs, ', '))"
+    "  WHEN s.why IS NOT NULL THEN s.why"
     "  WHEN s.ready_at > clock_timestamp() THEN 'a worker gave it back; it is taken again in '"
     "   || ceil(extract(epoch FROM s.ready_at - clock_timestamp())) || ' s'"
     "  ELSE 'until a worker has a place' END) END), '{}'::json)"

@@ -104,6 +104,9 @@ const struct worker_options *base_options(void);
 bool seats_learn(struct pg_base *pg, const char *lines);
 void seats_settle(struct pg_base *pg); /* gives back what could not be given back before */
 
+/* watch.c: why this worker cannot go on with a session now; owned, or NULL. */
+char *base_pause_why(struct pg_base *pg, const char *id);
+
 /* keeper.c: begins the lease, then the thread. */
 bool keeper_start(struct pg_base *pg, struct err *err) MUST_CHECK;
 void keeper_stop(struct pg_base *pg);

@@ -136,14 +136,16 @@ BEGIN
 END $$;
 
 -- Lets go of a session. One that has no record never began. p_wait_ms: nobody takes it before.
-CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint) RETURNS text
+-- p_why: the worker cannot go on with it.
+CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint, p_why text)
+RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_rest text;
 BEGIN
   UPDATE segue.session t
      SET state = t.rest, owner = NULL,
          asked = CASE WHEN t.rest = 'ended' THEN NULL ELSE t.asked END,
-         ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond'
+         ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond', why = p_why
    WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held' RETURNING t.rest INTO v_rest;
   IF v_rest = 'ready' THEN
     PERFORM pg_notify('segue', 'ready');

@@ -442,20 +442,24 @@ static bool release_now(const struct shared_log *log) {
   enum conn_failure failure = CONN_FINE;
   struct err err;
   char fence[24], pause[24];
+  char *why = base_pause_why(log->pg, log->id);
   const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(fence, log->fence)),
-                                  arg_text(count_text(pause, log->pause_ms))};
-  for (unsigned tries = 0;; tries++) {
+                                  arg_text(count_text(pause, log->pause_ms)), arg_text(why)};
+  bool answered = false;
+  for (unsigned tries = 0; !answered; tries++) {
     PGresult *answer = NULL;
     struct conn *conn = base_take(log->pg, &failure, &err);
     if (conn != NULL)
-      answer = conn_ask(conn, "SELECT segue.release($1, $2, $3)", NOW_TRY_MS, args, ARRAY_LEN(args),
-                        false, &failure, &err);
+      answer = conn_ask(conn, "SELECT segue.release($1, $2, $3, $4)", NOW_TRY_MS, args,
+                        ARRAY_LEN(args), false, &failure, &err);
     base_give(log->pg, conn);
-    bool answered = answer != NULL;
+    answered = answer != NULL;
     conn_free(answer);
-    if (answered || failure != CONN_LOST || !base_pause(tries, until))
-      return answered;
+    if (failure != CONN_LOST || !base_pause(tries, until))
+      break;
   }
+  free(why);
+  return answered;
 }
 
 /* The next look for work gives it back: who polls has time to wait for the server. */

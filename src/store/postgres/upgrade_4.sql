@@ -14,5 +14,8 @@ CREATE TABLE segue.seat (
   PRIMARY KEY (worker, n)
 );
 CREATE INDEX seat_provider ON segue.seat (provider);
+
+-- The sentence of the worker that let go of it last and could not go on with it.
+ALTER TABLE segue.session ADD COLUMN why text;
 UPDATE segue.meta SET version = 4;
 COMMENT ON SCHEMA segue IS 'segue store 4';

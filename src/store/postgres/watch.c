@@ -70,8 +70,9 @@ static void claim_back(struct pg_base *pg, const char *id, uint64_t fence_number
   enum conn_failure failure;
   struct err err;
   (void)snprintf(fence, sizeof fence, "%llu", (unsigned long long)fence_number);
-  const struct conn_arg args[] = {arg_text(id), arg_text(fence), arg_text("0")};
-  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3)", args, 3, false, &failure, &err));
+  const struct conn_arg args[] = {arg_text(id), arg_text(fence), arg_text("0"),
+                                  arg_text(NULL)};
+  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3, $4)", args, ARRAY_LEN(args), false, &failure, &err));
 }
 
 /* The oldest goes back when nobody came for it. */
@@ -147,6 +148,7 @@ struct base_pause {
   struct list_node in_base;
   char id[STORE_ID_BYTES];
   uint64_t until_ms, wait_ms;
+  char *why;
 };
 
 static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
@@ -156,6 +158,7 @@ static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
   if (pg->paused.count >= LIMIT_STORE_PAUSE_COUNT) {
     struct list_node *first = pg->paused.first;
     list_remove(&pg->paused, first);
+    free(LIST_ITEM(first, struct base_pause, in_base)->why);
     free(first);
   }
   struct base_pause *pause = xcalloc(1, sizeof *pause);
@@ -164,7 +167,7 @@ static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
   return pause;
 }
 
-void worker_pause(struct store *store, const char *id) {
+void worker_pause(struct store *store, const char *id, const char *why) {
   struct err err;
   struct pg_base *pg = url_is_shared(store->where) ? shared_base(store, &err) : NULL;
   if (pg == NULL)
@@ -175,7 +178,21 @@ void worker_pause(struct store *store, const char *id) {
   if (pause->wait_ms > LIMIT_STORE_PAUSE_MAX_MS)
     pause->wait_ms = LIMIT_STORE_PAUSE_MAX_MS;
   pause->until_ms = clock_boot_ms() + pause->wait_ms;
+  free(pause->why);
+  struct buf text = {0};
+  buf_printf(&text, "%s: %s", pg->keeper.name, why);
+  pause->why = buf_take(&text);
   (void)pthread_mutex_unlock(&pg->lock);
+}
+
+char *base_pause_why(struct pg_base *pg, const char *id) {
+  char *why = NULL;
+  (void)pthread_mutex_lock(&pg->lock);
+  LIST_EACH(struct base_pause, pause, in_base, &pg->paused)
+    if (pause->until_ms > clock_boot_ms() && strcmp(pause->id, id) == 0)
+      why = xstrdup(pause->why);
+  (void)pthread_mutex_unlock(&pg->lock);
+  return why;
 }
 
 /* Those that are not claimed now, as an array of SQL. */
