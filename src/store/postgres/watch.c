@@ -70,9 +70,9 @@ static void claim_back(struct pg_base *pg, const char *id, uint64_t fence_number
   enum conn_failure failure;
   struct err err;
   (void)snprintf(fence, sizeof fence, "%llu", (unsigned long long)fence_number);
-  const struct conn_arg args[] = {arg_text(id), arg_text(fence), arg_text("0"),
-                                  arg_text(NULL)};
-  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3, $4)", args, ARRAY_LEN(args), false, &failure, &err));
+  const struct conn_arg args[] = {arg_text(id), arg_text(fence), arg_text("0"), arg_text(NULL)};
+  conn_free(base_ask(pg, "SELECT segue.release($1, $2, $3, $4)", args, ARRAY_LEN(args), false,
+                     &failure, &err));
 }
 
 /* The oldest goes back when nobody came for it. */
