@@ -37,41 +37,48 @@ bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owne
   return there;
 }
 
+/* A window of the log from byte `at` on. */
+static PGresult *raw_ask(const struct shared_raw *raw, uint64_t at, const char *sql,
+                         enum conn_failure *failure, struct err *err) {
+  char from[24], most[24];
+  (void)snprintf(from, sizeof from, "%llu", (unsigned long long)at);
+  (void)snprintf(most, sizeof most, "%d", LIMIT_STORE_WINDOW_BYTES);
+  const struct conn_arg args[] = {arg_text(raw->id), arg_text(from), arg_text(most)};
+  return base_ask(raw->pg, sql, args, ARRAY_LEN(args), true, failure, err);
+}
+
 struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err) {
   char id[STORE_ID_BYTES];
   enum conn_failure failure;
   struct pg_base *pg = shared_of(ref, id, err);
-  const struct conn_arg args[] = {arg_text(id)};
   if (pg == NULL)
     return NULL;
   if (fault_fails("open")) {
     (void)err_set_errno(err, errno, "cannot open %s", ref->name);
     return NULL;
   }
-  PGresult *answer =
-      base_ask(pg, "SELECT 1 FROM segue.session WHERE id = $1", args, 1, false, &failure, err);
-  bool there = answer != NULL && conn_rows(answer) == 1;
-  if (answer != NULL && !there)
-    (void)err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
-  conn_free(answer);
-  if (!there)
-    return NULL;
   struct shared_raw *raw = xcalloc(1, sizeof *raw);
   raw->pg = pg;
   memcpy(raw->id, id, sizeof raw->id);
-  return (struct store_raw *)raw;
+  PGresult *answer = raw_ask(raw, 0, "SELECT segue.read(id, $2, $3) FROM segue.session WHERE id = $1",
+                             &failure, err);
+  bool there = answer != NULL && conn_rows(answer) == 1;
+  if (answer != NULL && !there)
+    (void)err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
+  if (there)
+    buf_str(&raw->window, conn_bytes(answer, 0, 0));
+  conn_free(answer);
+  if (there)
+    return (struct store_raw *)raw;
+  free(raw);
+  return NULL;
 }
 
 /* False: errno. */
 static bool raw_fetch(struct shared_raw *raw, uint64_t at) {
-  char from[24], most[24];
   enum conn_failure failure;
   struct err err;
-  (void)snprintf(from, sizeof from, "%llu", (unsigned long long)at);
-  (void)snprintf(most, sizeof most, "%d", LIMIT_STORE_WINDOW_BYTES);
-  const struct conn_arg args[] = {arg_text(raw->id), arg_text(from), arg_text(most)};
-  PGresult *answer = base_ask(raw->pg, "SELECT segue.read($1, $2, $3)", args, ARRAY_LEN(args), true,
-                              &failure, &err);
+  PGresult *answer = raw_ask(raw, at, "SELECT segue.read($1, $2, $3)", &failure, &err);
   buf_clear(&raw->window);
   raw->at = at;
   if (answer == NULL) {

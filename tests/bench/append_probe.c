@@ -1,0 +1,99 @@
+/* append_probe - batches of 3 lines of 500 bytes to many logs of one store at once.
+ * usage: append_probe WHERE LOGS BATCHES
+ * Prints batches a second, and the median and p99 of one in milliseconds. */
+#include "bench.h"
+#include "core/record.h"
+#include "os/loop.h"
+#include "store/store.h"
+#include "store/worker.h"
+
+#include <stdlib.h>
+
+enum { LINES = 3, LINE_BYTES = 500, LOGS_MAX = 256 };
+
+struct writer {
+  struct probe *probe;
+  struct store_log *log;
+  char id[STORE_ID_BYTES];
+  double begun;
+};
+
+struct probe {
+  struct writer writers[LOGS_MAX];
+  uv_loop_t loop;
+  long left, done;
+  double *took_s;
+};
+
+static struct record *note(uint64_t seq, const char *id) {
+  char text[LINE_BYTES - 180];
+  memset(text, 'x', sizeof text - 1);
+  text[sizeof text - 1] = '\0';
+  json_t *json = json_pack("{si sI ss ss ss ss}", "v", 1, "seq", (json_int_t)seq, "ts",
+                           "2026-01-01T00:00:00.000Z", "type", seq == 1 ? "session_start" : "note",
+                           "session", id, "text", text);
+  struct record_draft d;
+  record_read(&d, json);
+  struct record *record = record_keep(&d);
+  json_decref(json);
+  return record;
+}
+
+static void write_next(struct writer *w);
+
+static void on_done(void *ctx, enum store_result result, struct str lines, const struct err *err) {
+  struct writer *w = ctx;
+  (void)lines;
+  if (result != STORE_OK)
+    die("%s", err->text);
+  w->probe->took_s[w->probe->done++] = bench_now_s() - w->begun;
+  write_next(w);
+}
+
+static void write_next(struct writer *w) {
+  struct record *records[LINES];
+  uint64_t seq = store_log_seq(w->log) + 1;
+  if (w->probe->left == 0)
+    return;
+  w->probe->left--;
+  for (size_t i = 0; i < LINES; i++)
+    records[i] = note(seq + i, w->id);
+  w->begun = bench_now_s();
+  store_append(w->log, &w->probe->loop, seq, records, LINES, on_done, w);
+  for (size_t i = 0; i < LINES; i++)
+    record_free(records[i]);
+}
+
+int main(int argc, char **argv) {
+  static struct probe p;
+  struct store store;
+  struct err err;
+  long logs = argc == 4 ? strtol(argv[2], NULL, 10) : 0, batches = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
+  const struct worker_options options = {.lease_ms = 30000};
+  if (logs < 1 || logs > LOGS_MAX || batches < 1)
+    die("usage: append_probe WHERE LOGS BATCHES");
+  if (!worker_be(&options, &err) || !store_open(&store, argv[1], &err) || !loop_init(&p.loop, &err))
+    die("%s", err.text);
+  p.took_s = xcalloc((size_t)batches, sizeof *p.took_s);
+  p.left = batches;
+  for (long i = 0; i < logs; i++) {
+    struct writer *w = &p.writers[i];
+    w->probe = &p;
+    (void)snprintf(w->id, sizeof w->id, "0199000a-0000-7000-8000-%012lx", i);
+    w->log = store_create(&store, w->id, &err);
+    if (w->log == NULL)
+      die("%s", err.text);
+  }
+  double begin = bench_now_s();
+  for (long i = 0; i < logs; i++)
+    write_next(&p.writers[i]);
+  (void)uv_run(&p.loop, UV_RUN_DEFAULT);
+  double all_s = bench_now_s() - begin;
+  printf("%.1f %.3f %.3f\n", (double)batches / all_s,
+         bench_quantile(p.took_s, (size_t)batches, 0.5) * 1e3,
+         bench_quantile(p.took_s, (size_t)batches, 0.99) * 1e3);
+  for (long i = 0; i < logs; i++)
+    store_close(p.writers[i].log);
+  worker_leave_all();
+  return 0;
+}
