@@ -68,7 +68,8 @@ int main(int argc, char **argv) {
   static struct probe p;
   struct store store;
   struct err err;
-  long logs = argc == 4 ? strtol(argv[2], NULL, 10) : 0, batches = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
+  long logs = argc == 4 ? strtol(argv[2], NULL, 10) : 0,
+       batches = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
   const struct worker_options options = {.lease_ms = 30000};
   if (logs < 1 || logs > LOGS_MAX || batches < 1)
     die("usage: append_probe WHERE LOGS BATCHES");

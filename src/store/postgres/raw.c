@@ -60,8 +60,8 @@ struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err) 
   struct shared_raw *raw = xcalloc(1, sizeof *raw);
   raw->pg = pg;
   memcpy(raw->id, id, sizeof raw->id);
-  PGresult *answer = raw_ask(raw, 0, "SELECT segue.read(id, $2, $3) FROM segue.session WHERE id = $1",
-                             &failure, err);
+  PGresult *answer = raw_ask(
+      raw, 0, "SELECT segue.read(id, $2, $3) FROM segue.session WHERE id = $1", &failure, err);
   bool there = answer != NULL && conn_rows(answer) == 1;
   if (answer != NULL && !there)
     (void)err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
