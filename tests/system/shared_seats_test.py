@@ -56,20 +56,24 @@ def provider_row(fleet, name):
     return next((p for p in status["providers"] if p["name"] == name), None)
 
 
+def waiting(fleet):
+    return [json.loads(r) for r in fleet.segue("ls", "-s", "waiting", "--json").stdout.splitlines()]
+
+
 def so_many_at_once():
     with Fleet("30s") as fleet:
         expect(limit(fleet, "command", "2") == {"provider": "command", "limit": 2}, "limit")
+        ids = fleet.submit(busy(fleet, 0.5), 8)
         for _ in range(2):
             fleet.serve("-n", "4")
-        ids = fleet.submit(busy(fleet, 0.3), 8)
         fleet.until(lambda: provider_row(fleet, "command")["taken"] == 2, "places are taken")
-        rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
+        fleet.until(lambda: waiting(fleet), "others wait")
+        waits = waiting(fleet)
         fleet.all_complete(ids)
         expect(most_at_once(fleet) == 2, "at once:", most_at_once(fleet))
         expect(provider_row(fleet, "command") == {"name": "command", "limit": 2, "taken": 0, "cools_s": 0},
                provider_row(fleet, "command"))
-        waits = [r for r in rows if r["status"] == "waiting"]
-        expect(waits and all(r["waiting"]["for"] == "seats" for r in waits), rows)
+        expect(all(r["waiting"]["for"] == "seats" for r in waits), waits)
         expect(b"1 of" not in fleet.segue("store", "status").stdout and
                b"0 of 2 places taken" in fleet.segue("store", "status").stdout, "status for people")
 
@@ -78,8 +82,8 @@ def a_limit_goes():
     """Who waits for a place goes on at once when there is no limit any more."""
     with Fleet("30s") as fleet:
         limit(fleet, "command", "1")
+        ids = fleet.submit(busy(fleet, 3), 3)
         fleet.serve("-n", "4")
-        ids = fleet.submit(busy(fleet, 1), 3)
         fleet.until(lambda: provider_row(fleet, "command")["taken"] == 1, "a place is taken")
         expect(limit(fleet, "command", "none")["limit"] is None, "no limit")
         fleet.all_complete(ids)
@@ -104,8 +108,8 @@ def two_names_of_one_account():
     with Fleet("30s") as fleet:
         fleet.config("providers: {command: {pool: account}, script: {pool: account}}\n")
         limit(fleet, "account", "1")
+        ids = fleet.submit(busy(fleet, 0.5), 3)
         fleet.serve("-n", "4")
-        ids = fleet.submit(busy(fleet, 0.2), 3)
         fleet.until(lambda: provider_row(fleet, "account")["taken"] == 1, "the place is taken")
         fleet.all_complete(ids)
         expect(most_at_once(fleet) == 1, "at once:", most_at_once(fleet))
@@ -125,11 +129,8 @@ def told_by_one_to_all():
         sid = sent.stdout.decode().strip()
         expect(sent.returncode == 0 and sid, sent)
 
-        def waits():
-            rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
-            return [r for r in rows if r["id"] == sid and r["status"] == "waiting" and
-                    r["waiting"]["for"] == "cooldown"]
-        fleet.until(waits, "the other one waits")
+        fleet.until(lambda: [r for r in waiting(fleet) if r["id"] == sid and
+                             r["waiting"]["for"] == "cooldown"], "the other one waits")
         expect(b"left alone for" in fleet.segue("store", "status").stdout, "status for people")
         expect(fleet.segue("cancel", sid).returncode == 0, "cancel")
         first.terminate()

@@ -44,6 +44,7 @@ bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, voi
   pg->told = told;
   pg->told_ctx = ctx;
   (void)pthread_mutex_unlock(&pg->lock);
+  base_tell(pg, WORKER_READY, "", ""); /* there may be a queue already */
   return true;
 }
 
