@@ -191,8 +191,10 @@ static enum admission_answer gate_try(struct gate *g, struct gate_entry *e,
   admission_cool(&g->admission, provider, look.cool_ms, now_of(g));
   enum admission_answer answer =
       admission_ask(&g->admission, provider, e->has_fallback, now_of(g), why);
-  if (answer != ADMISSION_ADMITTED || look.limit == 0)
+  if (answer != ADMISSION_ADMITTED || look.limit == 0) {
+    e->full = false; /* nobody of its pool waits behind it for that */
     return answer;
+  }
   if (gate_is_behind(g, e, pool)) {
     gate_undo(g, e);
     e->full = true;

@@ -104,6 +104,18 @@ def a_dead_worker_has_no_place():
         expect(provider_row(fleet, "command")["taken"] == 0, "the dead one's place")
 
 
+def one_that_could_not_be_given_back():
+    """The store did not answer: the worker lives on, and gives the place back once it does."""
+    with Fleet("5m") as fleet:
+        limit(fleet, "command", "1")
+        ids = fleet.submit(busy(fleet, 0.1), 2)
+        fleet.env["SEGUE_FAULT"] = "fail:seat:1-2"
+        fleet.serve("-n", "2")
+        del fleet.env["SEGUE_FAULT"]
+        fleet.all_complete(ids)
+        fleet.until(lambda: provider_row(fleet, "command")["taken"] == 0, "all are given back")
+
+
 def two_names_of_one_account():
     with Fleet("30s") as fleet:
         fleet.config("providers: {command: {pool: account}, script: {pool: account}}\n")
@@ -161,5 +173,6 @@ if __name__ == "__main__":
         sys.exit(77)
     with postgres.Server() as shared_daemon_test.SERVER:
         status = main([so_many_at_once, a_limit_goes, a_dead_worker_has_no_place,
+                       one_that_could_not_be_given_back,
                        two_names_of_one_account, told_by_one_to_all, wrong_words])
     sys.exit(status)

@@ -102,7 +102,8 @@ const struct worker_options *base_options(void);
 
 /* seats.c: takes what segue.poll tells of providers; true when it is something else than before. */
 bool seats_learn(struct pg_base *pg, const char *lines);
-void seats_settle(struct pg_base *pg); /* gives back what could not be given back before */
+/* Gives back what could not be given back before. The keeper's: nothing else waits for it. */
+void seats_settle(struct pg_base *pg, struct conn *conn);
 
 /* watch.c: why this worker cannot go on with a session now; owned, or NULL. */
 char *base_pause_why(struct pg_base *pg, const char *id);

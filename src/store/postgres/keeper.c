@@ -268,7 +268,7 @@ static void keeper_work(struct keeping *k) {
     if (conn_is_open(k->conn))
       keeper_poll(pg, k->conn);
     if (conn_is_open(k->conn))
-      seats_settle(pg);
+      seats_settle(pg, k->conn);
     if (k->freed)
       base_tell(pg, WORKER_SEATS, "", "");
     k->freed = false;

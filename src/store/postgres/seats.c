@@ -5,6 +5,7 @@
  * provider without a limit costs nothing. */
 #include "store/seats.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/loop.h"
@@ -175,22 +176,28 @@ void seat_ask(const struct store *store, uv_loop_t *loop, const char *provider, 
   loop_work(loop, &r->work, seat_take_now, seat_was_asked);
 }
 
-static bool seat_give_back(const struct seat *seat) {
+/* conn: NULL, for one that is free, or a new one. */
+static bool seat_give_back(const struct seat *seat, struct conn *conn) {
+  static const char sql[] = "SELECT segue.seat_leave($1, $2)";
   char number[24];
   enum conn_failure failure;
   struct err err;
   (void)snprintf(number, sizeof number, "%llu", (unsigned long long)seat->number);
   const struct conn_arg args[] = {arg_text(seat->worker), arg_text(number)};
-  PGresult *answer =
-      base_ask(seat->pg, "SELECT segue.seat_leave($1, $2)", args, 2, false, &failure, &err);
+  PGresult *answer;
+  if (conn != NULL)
+    answer = conn_ask(conn, sql, seat->pg->keeper.ttl_ms / 6 + 200, args, 2, false, &failure, &err);
+  else
+    answer = base_ask(seat->pg, sql, args, 2, false, &failure, &err);
+  bool answered = answer != NULL || failure == CONN_REFUSED;
   conn_free(answer);
-  return answer != NULL || failure == CONN_REFUSED;
+  return answered;
 }
 
 /* Where the store does not answer, the keeper gives it back once it does. */
 static void seat_leave_now(uv_work_t *work) {
   struct seat_request *r = work->data;
-  if (seat_give_back(r->seat)) {
+  if (!fault_fails("seat") && seat_give_back(r->seat, NULL)) {
     free(r->seat);
     return;
   }
@@ -210,9 +217,9 @@ static struct seat *seat_kept(struct pg_base *pg) {
   return seat;
 }
 
-void seats_settle(struct pg_base *pg) {
+void seats_settle(struct pg_base *pg, struct conn *conn) {
   for (struct seat *seat; (seat = seat_kept(pg)) != NULL; free(seat))
-    if (!seat_give_back(seat)) {
+    if (!seat_give_back(seat, conn)) {
       (void)pthread_mutex_lock(&pg->lock);
       list_push_back(&pg->seats_kept, &seat->in_pool);
       (void)pthread_mutex_unlock(&pg->lock);
