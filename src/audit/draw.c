@@ -111,7 +111,7 @@ bool draw_init(struct draw *d, struct census *census, const char *by, size_t wan
   return ok;
 }
 
-void draw_read(struct draw *d, const struct store_ref *ref) {
+static void draw_read(struct draw *d, const struct store_ref *ref) {
   enum rows_log state = rows_read(&d->rows, ref);
   d->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }

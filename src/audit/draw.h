@@ -2,7 +2,7 @@
  *
  *   draw_init(&d, census, "method,movement", 50, "seed", &err)   whose filters and names count;
  *                                     "" instead of keys: all are one stratum
- *   draw_read(&d, &ref) or draw_read_store(&d, &store, &err)     any number of times
+ *   draw_read_store(&d, &store, &err)                  any number of times
  *   draw_end(&d, &err)              d.turns[i], in random order; draw_stratum(&d, turn, &text)
  *   draw_deinit(&d)
  *
@@ -45,7 +45,6 @@ struct draw {
 
 bool draw_init(struct draw *d, struct census *census, const char *by, size_t want, const char *seed,
                struct err *err) MUST_CHECK;
-void draw_read(struct draw *d, const struct store_ref *ref);
 bool draw_read_store(struct draw *d, const struct store *store, struct err *err) MUST_CHECK;
 bool draw_end(struct draw *d, struct err *err) MUST_CHECK;
 /* "method=ai_judge,movement=review", and how many judgments it has. Appends. */

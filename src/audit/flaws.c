@@ -25,7 +25,8 @@ const char *flaws_shape(struct str text) {
   return memchr(text.p, '{', text.n) != NULL ? "json_in_prose" : "prose";
 }
 
-void flaws_path(struct str path, struct buf *out) {
+/* "$.items[3].name" as "$.items[*].name": appends. */
+static void flaws_path(struct str path, struct buf *out) {
   for (size_t i = 0; i < path.n; i++) {
     buf_putc(out, path.p[i]);
     if (path.p[i] != '[' || i + 1 == path.n || path.p[i + 1] < '0' || path.p[i + 1] > '9')

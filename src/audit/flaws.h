@@ -55,7 +55,5 @@ void flaws_free(struct flaws *f);
 
 /* empty, json, json_cut (begins as JSON and does not end so), fenced, json_in_prose, prose. */
 const char *flaws_shape(struct str text);
-/* "$.items[3].name" as "$.items[*].name": appends. */
-void flaws_path(struct str path, struct buf *out);
 
 #endif

@@ -17,7 +17,7 @@ void packed_put_number(struct buf *out, uint64_t n) {
   packed_put(out, &n, sizeof n);
 }
 
-void packed_put_text(struct buf *out, struct str text) {
+static void packed_put_text(struct buf *out, struct str text) {
   packed_put_number(out, text.n);
   packed_put(out, text.p ? text.p : "", text.n);
 }
@@ -39,7 +39,7 @@ uint64_t packed_take_number(struct packed *in) {
   return n;
 }
 
-struct str packed_take_text(struct packed *in) {
+static struct str packed_take_text(struct packed *in) {
   uint64_t n = packed_take_number(in);
   struct str text = {in->rest.p, (size_t)n};
   if (in->bad || n > in->rest.n) {

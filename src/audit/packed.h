@@ -13,10 +13,8 @@ struct packed { /* to read from; bad once it was too short or not what was to be
 
 void packed_put(struct buf *out, const void *bytes, size_t n);
 void packed_put_number(struct buf *out, uint64_t n);
-void packed_put_text(struct buf *out, struct str text);
 void packed_take(struct packed *in, void *bytes, size_t n); /* zeros when there is no more */
 uint64_t packed_take_number(struct packed *in);
-struct str packed_take_text(struct packed *in);
 
 /* All words, and the numbers that they have in another list. */
 void packed_put_names(struct buf *out, const struct name_list *names);

@@ -2,7 +2,7 @@
  * run and resume share.
  *
  *   ui_init(&ui, command, mode, logs, registry, &err)
- *   host_start or host_resume with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session
+ *   host_start or host_open with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session
  *   status = ui_wait(&ui)      runs the loop until the session is over, prints, cleans up */
 #ifndef SEGUE_CLI_SESSION_UI_H
 #define SEGUE_CLI_SESSION_UI_H

@@ -367,6 +367,14 @@ bool setup_preflight(const struct setup *setup, struct err *err) {
   return preflight_passes(&p, err);
 }
 
+/* No key of the user stands in the task or the workflow, or --allow-secret was given. */
+static bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
+                       struct err *err) {
+  assert(setup->workflow != NULL);
+  return cli_flag(args, "allow-secret") ||
+         keys_check(setup->workflow->doc, task, setup->user.hidden, "--allow-secret", err);
+}
+
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status) {
   const char *name = args->command->name;
@@ -406,13 +414,6 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
   err_list_deinit(&warnings);
   err_list_deinit(&doubts);
   return ok;
-}
-
-bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
-                struct err *err) {
-  assert(setup->workflow != NULL);
-  return cli_flag(args, "allow-secret") ||
-         keys_check(setup->workflow->doc, task, setup->user.hidden, "--allow-secret", err);
 }
 
 void setup_deinit(struct setup *setup) {

@@ -64,9 +64,6 @@ struct preflight setup_preflight_of(const struct setup *setup);
 /* Every movement's backend exists, takes its options and can do what is asked of it. Whether it is
  * there is left to its calls. */
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
-/* No key of the user stands in the task or the workflow, or --allow-secret was given. */
-bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
-                struct err *err) MUST_CHECK;
 void setup_deinit(struct setup *setup);
 
 /* -O KEY=VALUE into `options` of the config. */

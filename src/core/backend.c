@@ -180,7 +180,7 @@ static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limi
     choice->cpus = cpus;
 }
 
-bool sandbox_has_limits(const struct sandbox_choice *choice) {
+static bool sandbox_has_limits(const struct sandbox_choice *choice) {
   return choice->memory_bytes > 0 || choice->pids > 0 || choice->cpus > 0;
 }
 

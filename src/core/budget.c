@@ -297,7 +297,8 @@ static void tell_judging(const struct core *core, enum budget_unit unit, struct 
   }
 }
 
-void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
+/* "1200 of 1000 tokens (200 over)". */
+static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   bool named = hit->unit != BUDGET_COST && hit->unit != BUDGET_TIME;
   put_amount(out, hit->unit, hit->used);
   buf_puts(out, " of ");

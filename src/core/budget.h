@@ -44,8 +44,6 @@ uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint
 
 /* "the session's budget is used up: 1200 of 1000 tokens, 200 over (plan 800, work 400)". */
 void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out);
-/* "1200 of 1000 tokens (200 over)". */
-void budget_tell_amounts(const struct budget_hit *hit, struct buf *out);
 /* As session_stop has it. New. */
 json_t *budget_json(const struct budget_hit *hit);
 /* The end of a call brings this to those who watch: limits of which four fifths are used now, and

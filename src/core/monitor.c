@@ -12,7 +12,8 @@ static const struct movement *waiting(const struct core *core) {
   return waits ? &core->workflow->movements[core->next] : NULL;
 }
 
-const struct monitor *monitor_due(const struct core *core) {
+/* The monitor that must speak before the movement that waits is entered; NULL: none. */
+static const struct monitor *monitor_due(const struct core *core) {
   const struct workflow *wf = core->workflow;
   if (waiting(core) == NULL)
     return NULL;

@@ -10,8 +10,6 @@
 
 #include "core/state.h"
 
-/* The monitor that must speak before the movement that waits is entered; NULL: none. */
-const struct monitor *monitor_due(const struct core *core);
 /* The movement to enter: the one that waits, or the judge of the monitor that is due. */
 size_t monitor_next(const struct core *core);
 

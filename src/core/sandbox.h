@@ -38,8 +38,6 @@ struct sandbox_choice {
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out);
 
-bool sandbox_has_limits(const struct sandbox_choice *choice);
-
 /* As a call_start tells it: {"level", "mechanism"?, "image"?, "network"?, "limits"?: {"memory"?,
  * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says
  * false. */

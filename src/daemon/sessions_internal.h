@@ -43,6 +43,5 @@ bool entry_mend_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
 bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) MUST_CHECK;
 /* A stopped one goes on, with the default of a question. */
 void sessions_on_deadline(void *ctx, const char *id);
-void sessions_mend_on(uv_timer_t *timer); /* of `mends` */
 
 #endif

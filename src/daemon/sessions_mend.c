@@ -12,6 +12,8 @@
 
 #include <stdio.h>
 
+static void sessions_mend_on(uv_timer_t *timer);
+
 /* The timer goes off when the first of them is due. */
 static void mend_arm(struct sessions *ss) {
   uint64_t first = UINT64_MAX, now = uv_now(ss->host->loop);
@@ -60,7 +62,7 @@ bool entry_mend_now(struct daemon_entry *e, struct err *err) {
   return true;
 }
 
-void sessions_mend_on(uv_timer_t *timer) {
+static void sessions_mend_on(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
   uint64_t now = uv_now(ss->host->loop);
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[ENTRY_BROKEN]) {

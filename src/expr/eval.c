@@ -190,8 +190,8 @@ static bool ref_step(struct ref_walk *w, const struct ref_part *part) {
   return step_index(w, part);
 }
 
-bool expr_get_ref(struct eval *x, const struct eval_frame *f, const struct expr *e,
-                  struct value *out) {
+static bool expr_get_ref(struct eval *x, const struct eval_frame *f, const struct expr *e,
+                         struct value *out) {
   struct ref_walk w = {.x = x, .ref = e};
   size_t i = 0;
   if (e->start == REF_BASE) {

@@ -58,15 +58,12 @@ bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, 
 /* A value that must be true or false. */
 bool expr_get_condition(struct eval *x, const struct eval_frame *f, const struct expr *e,
                         bool *out);
-bool expr_get_ref(struct eval *x, const struct eval_frame *f, const struct expr *e,
-                  struct value *out);
 bool expr_get_call(struct eval *x, const struct eval_frame *f, const struct expr *e,
                    struct value *out);
 const struct eval_frame *expr_frame(const struct eval_frame *f, unsigned level);
 
 struct value expr_value_of(const json_t *json); /* NULL gives VALUE_NULL */
 struct value expr_list_at(const struct value *list, size_t i);
-struct value expr_bool(bool value);
 bool expr_equal(struct eval *x, const struct expr *at, const struct value *a, const struct value *b,
                 bool *equal);
 /* `left` and `right` are for messages. *order is -1, 0 or 1. */

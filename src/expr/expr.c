@@ -3,28 +3,6 @@
 
 #include <assert.h>
 
-const char *expr_code_name(enum expr_code code) {
-  switch (code) {
-  case EXPR_OK:
-    return "ok";
-  case EXPR_SYNTAX:
-    return "syntax";
-  case EXPR_LIMIT:
-    return "limit";
-  case EXPR_NO_VALUE:
-    return "no_value";
-  case EXPR_WRONG_TYPE:
-    return "wrong_type";
-  case EXPR_DIVISION_BY_ZERO:
-    return "division_by_zero";
-  case EXPR_NUMBER_RANGE:
-    return "number_range";
-  case EXPR_TOO_COMPLEX:
-    return "too_complex";
-  }
-  return "unknown";
-}
-
 static bool says_true(const struct expr *e) {
   switch (e->kind) {
   case NODE_OR:
@@ -110,7 +88,7 @@ static struct expr *parse_product(struct expr_parser *p) {
   return left;
 }
 
-struct expr *expr_parse_sum(struct expr_parser *p) {
+static struct expr *expr_parse_sum(struct expr_parser *p) {
   struct expr *left = parse_product(p);
   enum node_op op;
   while (left && accept_calculation(p, "+-", CALC_ADD, &op)) {

@@ -97,7 +97,6 @@ enum expr_code {
   EXPR_NUMBER_RANGE,     /* a result beyond 10^6144 */
   EXPR_TOO_COMPLEX       /* a bound on work, memory or pattern effort was hit: no verdict */
 };
-const char *expr_code_name(enum expr_code code); /* "syntax", "division_by_zero", ... */
 
 struct expr_error {
   enum expr_code code;

@@ -152,7 +152,6 @@ expr_found(const struct expr_parser *p); /* what stands at the cursor, or "the e
 const char *expr_nearest(struct str word, const char *const *names);
 
 struct expr *expr_parse_or(struct expr_parser *p); /* expr.c */
-struct expr *expr_parse_sum(struct expr_parser *p);
 bool expr_need_condition(struct expr_parser *p, const struct expr *e);
 struct expr *
 expr_parse_operand(struct expr_parser *p); /* expr/ref.c: literals, references, calls */

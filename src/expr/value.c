@@ -5,7 +5,7 @@
 
 enum { SHOWN_BYTES = 40 }; /* of a text, in an error */
 
-struct value expr_bool(bool value) {
+static struct value expr_bool(bool value) {
   return (struct value){.kind = VALUE_BOOL, .boolean = value};
 }
 

@@ -424,17 +424,6 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
   return true;
 }
 
-struct session *host_resume(struct host *host, const struct store_ref *ref, setup_fn choose,
-                            void *choose_ctx, const char *reason, const struct watcher *watcher,
-                            void *ctx, struct err *err) {
-  struct session *s = host_open(host, ref, watcher, ctx, err);
-  if (s != NULL && !host_go(s, choose, choose_ctx, reason, NULL, err)) {
-    session_free(s);
-    return NULL;
-  }
-  return s;
-}
-
 void host_begin(struct session *s) {
   struct event ev = {.kind = EVENT_BEGIN};
   session_event(s, &ev);

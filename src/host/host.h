@@ -2,8 +2,8 @@
  *
  *   host_init(&host, loop, store, registry, &err)
  *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
- *   s = host_resume(&host, &ref, &setup, &watcher, ctx, &err) one from its log;
- *       or in two steps: host_open, then host_go or host_cancel
+ *   s = host_open(&host, &ref, &watcher, ctx, &err)           one from its log; then
+ *       host_go or host_cancel
  *   host_stop(s, reason, message) / host_cancel(s)            from signals and requests
  *   uv_run(loop, UV_RUN_DEFAULT)
  *   watcher.finished(ctx, s)                                  stopped, ended or broken; then
@@ -107,23 +107,19 @@ void host_deinit(struct host *host); /* then run the loop once more: handles clo
 struct session *host_start(struct host *host, const struct session_params *params,
                            const struct watcher *watcher, void *ctx, struct err *err);
 
-/* `choose` is given the first record's config and fills the setup (scenario, cwd); false refuses.
- */
+/* `choose` is given the first record's config and fills the setup (scenario, cwd); false
+ * refuses. */
 typedef bool (*setup_fn)(void *ctx, const json_t *config, struct session_setup *setup,
                          struct err *err);
-/* Folds the log. A finished session is returned as it is (no events); session_core says how it
- * ended. Else it goes on as soon as the loop runs. */
-struct session *host_resume(struct host *host, const struct store_ref *ref, setup_fn choose,
-                            void *choose_ctx, const char *reason, const struct watcher *watcher,
-                            void *ctx, struct err *err);
-
-/* The two halves of host_resume. Folds the log and does nothing else; session_free is allowed then.
- * A session whose config says `submitted` and that has only its first record begins, all others get
- * a session_resume. steer: what a person says beside it, see core_steer_check; or NULL; its config,
- * where it has one, is what `choose` is given. False: it cannot go on, err says why; session_free
- * it. */
+/* Folds the log and does nothing else; session_core says how a finished session ended.
+ * session_free may follow at once. */
 struct session *host_open(struct host *host, const struct store_ref *ref,
                           const struct watcher *watcher, void *ctx, struct err *err);
+/* Lets an opened session go on as soon as the loop runs; a finished one stays as it is. A session
+ * whose config says `submitted` and that has only its first record begins; all others get a
+ * session_resume. steer: what a person says with it, see core_steer_check, or NULL; its config,
+ * where it has one, is what `choose` is given. False: it cannot go on and err says why; call
+ * session_free. */
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              const struct core_steer *steer, struct err *err) MUST_CHECK;
 /* A session that was started with `hold`, once its first record was seen. */

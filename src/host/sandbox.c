@@ -172,6 +172,14 @@ json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err 
   return NULL;
 }
 
+static const char *sandbox_why_not(void) {
+  if (sandbox_version() == 0)
+    return "this kernel has no Landlock, or it is not switched on (lsm=... on its command line)";
+  if (!sandbox_filters())
+    return "this kernel, or this kind of machine, has no filter of system calls";
+  return NULL;
+}
+
 /* NULL: it can hold guard and strict. */
 static const char *why_not_by(const char *mechanism) {
   char path[256];
@@ -218,14 +226,6 @@ const char *sandbox_mechanism(const json_t *words, const char **why) {
     return NULL;
   *why = NULL;
   return SANDBOX_BWRAP;
-}
-
-const char *sandbox_why_not(void) {
-  if (sandbox_version() == 0)
-    return "this kernel has no Landlock, or it is not switched on (lsm=... on its command line)";
-  if (!sandbox_filters())
-    return "this kernel, or this kind of machine, has no filter of system calls";
-  return NULL;
 }
 
 int sandbox_held_version(void) {

@@ -38,9 +38,6 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers);
  * possible, and writes down what holds limits then. */
 void sandbox_make_ready(json_t *config);
 
-/* Why no level can be held here; NULL: they can. */
-const char *sandbox_why_not(void);
-
 /* The mechanism that holds guard and strict here by the user's words (NULL: none). NULL: nothing
  * does, and `why` says it, a static text. */
 /* The program that runs containers: podman or docker; NULL: why. */

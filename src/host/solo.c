@@ -144,10 +144,6 @@ int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *
   return solo->signals;
 }
 
-uint64_t solo_now_ms(const struct solo *solo) {
-  return uv_now(&solo->loop);
-}
-
 void solo_deinit(struct solo *solo) {
   session_free(solo->session);
   solo_finished(solo);

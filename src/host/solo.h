@@ -1,7 +1,7 @@
 /* solo.h - one session on a loop of its own: what `segue run`, `resume` and `judge` are.
  *
  *   solo_init(&solo, logs, registry, &err)                   logs NULL: nothing is kept
- *   solo.session = host_start(&solo.host, ...) or host_resume(...), with solo_finished as the
+ *   solo.session = host_start(&solo.host, ...) or host_open(...), with solo_finished as the
  *                  watcher's `finished` and the solo as its context, or calling it from there
  *   signals = solo_run(&solo, tick, ctx)   until the session is over
  *   solo_deinit(&solo)                               frees the session too
@@ -42,7 +42,6 @@ int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *
 /* Has a signal to stop or cancel come, though the loop may not know it yet? For who waits
  * elsewhere. */
 bool solo_signalled(void);
-uint64_t solo_now_ms(const struct solo *solo); /* monotonic */
 void solo_deinit(struct solo *solo);
 
 #endif

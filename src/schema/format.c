@@ -116,7 +116,7 @@ static bool check_duration(const char *text, size_t length) {
   return c.p == c.end;
 }
 
-bool schema_check_ipv4(const char *text, size_t length) {
+static bool schema_check_ipv4(const char *text, size_t length) {
   struct format_cursor c = {text, text + length};
   for (int i = 0; i < 4; i++) {
     const char *from = c.p;

@@ -25,7 +25,6 @@ static inline bool is_hex(char c) {
   return is_decimal(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-bool schema_check_ipv4(const char *text, size_t length);
 bool schema_check_ipv6(const char *text, size_t length);
 bool schema_check_hostname(const char *text, size_t length);
 bool schema_check_idn_hostname(const char *text, size_t length);

@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-bool schema_run_trouble(struct vm *vm, const char *limit) {
+/* A bound was hit; `limit` (static) says which. Returns false. */
+static bool schema_run_trouble(struct vm *vm, const char *limit) {
   if (vm->trouble == SCHEMA_OK) {
     vm->trouble = SCHEMA_TOO_COMPLEX;
     vm->limit = limit;

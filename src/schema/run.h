@@ -53,8 +53,6 @@ bool schema_run_combination(struct vm *vm, const struct node *node, const struct
                             const json_t *value, struct marks *marks);
 bool schema_run_pattern(struct vm *vm, const struct pattern *pattern, const char *text,
                         size_t length);
-/* A bound was hit; `limit` (static) says which. Returns false. */
-bool schema_run_trouble(struct vm *vm, const char *limit);
 
 /* schema/marks.c */
 void schema_marks_init(struct vm *vm, struct marks *marks, const json_t *value);

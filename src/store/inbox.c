@@ -28,11 +28,13 @@ static void add_questions(json_t *list, const json_t *questions, const json_t *s
   }
 }
 
-void inbox_add(json_t *list, const struct brief *b, const char *id) {
+static void inbox_add(json_t *list, const struct brief *b, const char *id) {
   add_questions(list, b->questions, b->spent, b->workflow, id);
 }
 
-void inbox_look(struct brief *b, const struct store_ref *ref) {
+/* Fills the questions of a brief that was read (brief_read) of a log that has no stop as its last
+ * word: those stand anywhere in it. */
+static void inbox_look(struct brief *b, const struct store_ref *ref) {
   struct brief whole = {0};
   struct log_reader r;
   struct str line;

@@ -1,8 +1,7 @@
 /* inbox.h - what waits for persons, over all sessions of a store.
  *
  *   list = inbox_list(&store, live, ctx, &err)      a new array, what waits longest first
- *   inbox_add(list, &brief, id)                     the questions of one session, or
- *   inbox_add_log(list, &store, id)                 the same from its log
+ *   inbox_add_log(list, &store, id)                 the questions of one session
  *
  * An item is a question as the session's log lists it (core/answer.h), with `id`, `workflow` and
  * `spent` of its session. Most logs are passed over by the index, or by their last records; only
@@ -18,9 +17,5 @@ json_t *inbox_list(const struct store *store,
                    struct err *err);
 /* The questions of one log, whatever its row in the index. */
 void inbox_add_log(json_t *list, const struct store *store, const char *id);
-void inbox_add(json_t *list, const struct brief *b, const char *id);
-/* Fills the questions of a brief that was read (brief_read) of a log that has no stop as its last
- * word: those stand anywhere in it. */
-void inbox_look(struct brief *b, const struct store_ref *ref);
 
 #endif

@@ -170,16 +170,6 @@ static void add_row(struct view_folder *f, const struct store_ref *ref, const st
   f->rows[f->count++] = row;
 }
 
-void view_folder_add(struct view_folder *f, const struct store_ref *ref) {
-  assert(f != NULL && ref != NULL);
-  struct brief b;
-  struct err err;
-  bool readable = brief_read(&b, ref, &err);
-  add_row(f, ref, readable ? &b : NULL, readable ? row_status(&b, ref, NULL) : NULL);
-  if (readable)
-    brief_deinit(&b);
-}
-
 /* A log without a whole record is no session yet; one that cannot be read is listed as bad. */
 static void add_wanted(struct view_folder *f, const struct store_ref *ref,
                        const struct select *wanted, const struct index_row *row,
@@ -384,49 +374,6 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
 
 void view_folder_finish(struct view_folder *f) {
   census_sort(f->census);
-}
-
-static json_t *folder_time_json(int64_t ms) {
-  char text[RECORD_TIME_BYTES];
-  record_time(ms, text);
-  return ms > 0 ? json_string(text) : json_null();
-}
-
-json_t *view_row_json(const struct view_row *row) {
-  json_t *out = json_object();
-  json_put(out, "session", json_text(str_from(row->id)));
-  json_put(out, "class", json_string(view_class_name(row->class)));
-  json_put(out, "status", json_text(row->status));
-  json_put(out, "workflow", json_text(row->workflow));
-  json_put(out, "task", json_text(row->task));
-  json_put(out, "movement", json_text(row->movement));
-  json_put(out, "message", json_text(row->message));
-  json_put(out, "wait", json_text(row->wait));
-  json_put(out, "chain", json_text(row->proof));
-  json_put(out, "log", json_text(row->log));
-  json_put(out, "turns", json_integer(row->turns));
-  json_put(out, "tokens", json_integer(row->tokens));
-  json_put(out, "cost_usd", row->priced ? json_real(row->cost_usd) : json_null());
-  json_put(out, "unpriced", json_boolean(row->unpriced));
-  json_put(out, "started", folder_time_json(row->started_ms));
-  json_put(out, "updated", folder_time_json(row->updated_ms));
-  return out;
-}
-
-json_t *view_folder_json(const struct view_folder *f) {
-  json_t *out = json_object(), *rows = json_array(), *classes = json_object();
-  for (size_t i = 0; i < f->count; i++)
-    json_array_append_new(rows, view_row_json(&f->rows[i]));
-  for (int i = 0; i < VIEW_CLASS_COUNT; i++)
-    json_object_set_new(classes, view_class_name((enum view_class)i),
-                        json_integer((json_int_t)f->classes[i]));
-  json_put(out, "classes", classes);
-  json_put(out, "sessions", rows);
-  if (f->census != NULL)
-    json_put(out, "audit", census_totals_json(f->census));
-  if (f->left_out > 0)
-    json_put(out, "left_out", json_integer((json_int_t)f->left_out));
-  return out;
 }
 
 void view_folder_deinit(struct view_folder *f) {

@@ -2,12 +2,11 @@
  * with all of their judgments counted.
  *
  *   view_folder_init(&f)
- *   view_folder_add(&f, &ref)                 one session, or
  *   view_folder_read(&f, &store, &select, n, &err)    those that are wanted, newest first
  *   view_folder_finish(&f)                    sorts the census
  * or, at a glance, without reading logs whole and without a census
  *   view_folder_page(&f, &store, &filter, &err)         a page of those that are wanted
- *   view_folder_json(&f); view_folder_deinit(&f)
+ *   view_folder_deinit(&f)
  * Each log is read whole and held against the chain. Texts are raw and live in the arena. */
 #ifndef SEGUE_VIEW_FOLDER_H
 #define SEGUE_VIEW_FOLDER_H
@@ -87,12 +86,9 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
                       const struct view_filter *filter, struct err *err) MUST_CHECK;
 
 void view_folder_init(struct view_folder *f);
-void view_folder_add(struct view_folder *f, const struct store_ref *ref);
 bool view_folder_read(struct view_folder *f, const struct store *store, const struct select *wanted,
                       size_t max, struct err *err) MUST_CHECK;
 void view_folder_finish(struct view_folder *f);
-json_t *view_row_json(const struct view_row *row);
-json_t *view_folder_json(const struct view_folder *f);
 void view_folder_deinit(struct view_folder *f);
 
 #endif

@@ -374,7 +374,7 @@ bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *e
   return true;
 }
 
-void view_reading_free(struct view_reading *r) {
+static void view_reading_free(struct view_reading *r) {
   if (r == NULL)
     return;
   spans_deinit(&r->spans);

@@ -121,7 +121,6 @@ bool view_session_read(struct view_session *v, const struct store_ref *ref,
  * What it tells of open turns is new each time. Beside a book that is damaged it is read once. */
 struct view_reading *view_reading_new(struct view_session *v);
 bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *err) MUST_CHECK;
-void view_reading_free(struct view_reading *r); /* by view_session_deinit */
 json_t *view_session_json(const struct view_session *v);
 void view_session_deinit(struct view_session *v);
 

@@ -8,8 +8,8 @@
 
 /* --- nodes --- */
 
-struct yaml_node *expand_node(struct expand *e, const struct yaml_node *like,
-                              const struct yaml_origin *origin) {
+static struct yaml_node *expand_node(struct expand *e, const struct yaml_node *like,
+                                     const struct yaml_origin *origin) {
   struct yaml_node *copy = arena_alloc(e->p->arena, sizeof *copy);
   *copy = *like;
   copy->origin = origin;
@@ -21,7 +21,7 @@ struct yaml_node *expand_node(struct expand *e, const struct yaml_node *like,
   return copy;
 }
 
-void expand_set_text(struct expand *e, struct yaml_node *node, struct str text) {
+static void expand_set_text(struct expand *e, struct yaml_node *node, struct str text) {
   if (str_eq(node->text, text))
     return;
   node->text = arena_str(e->p->arena, text);

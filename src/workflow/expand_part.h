@@ -75,9 +75,6 @@ const struct yaml_node *expand_root(struct expand *e, const struct instance *x,
                                     const struct yaml_node **movements, size_t count);
 /* Its name: `name`, else the last part of `uses`; NULL: it has none. */
 const struct yaml_node *expand_name(struct expand *e, const struct yaml_node *movement);
-struct yaml_node *expand_node(struct expand *e, const struct yaml_node *like,
-                              const struct yaml_origin *origin);
-void expand_set_text(struct expand *e, struct yaml_node *node, struct str text);
 /* The value of a key or its alias, NULL when the map has none. */
 const struct yaml_node *expand_get(const struct key_set *set, const struct yaml_node *map,
                                    const char *key);

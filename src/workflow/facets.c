@@ -213,6 +213,20 @@ static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str
   return NULL;
 }
 
+static const struct {
+  const char *name, *folder;
+} facets[FACET_KIND_COUNT] = {
+    [FACET_PERSONA] = {"persona", "personas"},
+    [FACET_POLICY] = {"policy", "policies"},
+    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
+    [FACET_INSTRUCTION] = {"instruction", "instructions"},
+    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
+};
+
+static const char *facet_name(enum facet_kind kind) {
+  return facets[kind].name;
+}
+
 static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, json_t *file) {
   size_t i;
   json_t *entry;
@@ -429,23 +443,8 @@ void facet_memo_deinit(struct facet_memo *memo) {
   json_decref(memo->known);
   *memo = (struct facet_memo){0};
 }
-
-static const struct {
-  const char *name, *folder;
-} facets[FACET_KIND_COUNT] = {
-    [FACET_PERSONA] = {"persona", "personas"},
-    [FACET_POLICY] = {"policy", "policies"},
-    [FACET_KNOWLEDGE] = {"knowledge", "knowledge"},
-    [FACET_INSTRUCTION] = {"instruction", "instructions"},
-    [FACET_OUTPUT_CONTRACT] = {"output contract", "output-contracts"},
-};
-
 const char *facet_folder(enum facet_kind kind) {
   return facets[kind].folder;
-}
-
-const char *facet_name(enum facet_kind kind) {
-  return facets[kind].name;
 }
 
 bool facet_include(const struct facets *f, enum facet_kind user, struct str kind, struct str name,

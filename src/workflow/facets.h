@@ -61,7 +61,5 @@ bool facet_include(const struct facets *facets, enum facet_kind user, struct str
 
 /* Folder that facets of this kind live in: personas, ... */
 const char *facet_folder(enum facet_kind kind);
-/* "persona", ... */
-const char *facet_name(enum facet_kind kind);
 
 #endif

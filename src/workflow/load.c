@@ -138,19 +138,6 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
   return NULL;
 }
 
-json_t *workflow_load(const struct workflow_source *source, struct err_list *errors) {
-  assert(source != NULL);
-  assert(errors != NULL);
-  struct workflow_marks *marks;
-  size_t before = errors->count + errors->dropped;
-  json_t *doc = workflow_load_marked(source, errors, &marks);
-  workflow_marks_free(marks);
-  if (errors->count + errors->dropped == before)
-    return doc;
-  json_decref(doc);
-  return NULL;
-}
-
 json_t *workflow_params(const char *path) {
   struct buf file = {0};
   struct err err;

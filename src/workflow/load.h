@@ -1,7 +1,8 @@
 /* load.h - files to the immutable workflow: YAML, facets, lint, in that order.
  *
  *   struct workflow_source src = {.path = "review.yaml", ...};
- *   json_t *doc = workflow_load(&src, &errors);      parse + keys + facets -> resolved document
+ *   json_t *doc = workflow_load_marked(&src, &errors, &marks);
+ *                                                    parse + keys + facets -> resolved document
  *   workflow_lint(...)                               what a well-formed file can still get wrong
  *   workflow_build(doc, &err)                        core/workflow.h
  *
@@ -33,18 +34,15 @@ struct workflow_source {
   bool named_by_user;   /* false: merely found, so command: movements are refused */
 };
 
-/* The resolved document (core/workflow.h) or NULL; errors has at least one entry then. Messages of
- * errors hold the line shown: err_print in cli does the drawing from file, line, column. */
-json_t *workflow_load(const struct workflow_source *source, struct err_list *errors);
-
 /* The params of a file: [{"name", "description", "default"}], in its order; a new
  * reference. Nothing of a file that cannot be read: loading says why. */
 json_t *workflow_params(const char *path);
 
 /* Places of parts of a document, kept from loading, so that lint can point at them. */
 struct workflow_marks;
-/* With errors too a document may come back, so that lint can report the rest of the file in one go:
- * never build it then. */
+/* The resolved document (core/workflow.h) or NULL; errors has at least one entry then. A document
+ * may come back beside errors, so that lint can report the rest of the file in one go: never build
+ * that one. Messages name file, line and column; err_print of the command line draws the line. */
 json_t *workflow_load_marked(const struct workflow_source *source, struct err_list *errors,
                              struct workflow_marks **marks);
 void workflow_marks_free(struct workflow_marks *marks);

@@ -22,7 +22,4 @@ bool preset_is_name(struct str text);
  * file and its place where it has one. */
 json_t *schema_load_beneath(const char *folder, const char *path, struct err *err) MUST_CHECK;
 
-/* schemas/workflow.json, from the table of keys (draft 2020-12): a new reference. */
-json_t *workflow_schema(void);
-
 #endif

@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "workflow/load.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -91,8 +91,10 @@ static const char *const passed[] = {
     "SSH_AUTH_SOCK",   "HTTPS_PROXY",     "https_proxy",         "NO_PROXY",
     "no_proxy",        "SSL_CERT_FILE",   "SSL_CERT_DIR",        NULL};
 
-bool forge_program(const struct forge *f, const char *const *words, struct str input,
-                   struct git_answer *answer, struct err *err) {
+/* words: NULL-ended, without the program. False: it failed, err has its words. The answer is the
+ * caller's. */
+static bool forge_program(const struct forge *f, const char *const *words, struct str input,
+                          struct git_answer *answer, struct err *err) {
   struct git_ask ask = {.folder = f->folder,
                         .other = true,
                         .input = input,

@@ -27,7 +27,7 @@ bool forge_task_read(struct forge_task *got, const char *folder, const char *iss
   return true;
 }
 
-void forge_task_put(const struct forge_task *got, struct buf *task) {
+static void forge_task_put(const struct forge_task *got, struct buf *task) {
   bool pr = got->item.kind == FORGE_PR;
   if (task->n == 0)
     buf_printf(task, pr ? "Work on pull request %ld." : "Resolve issue %ld.", got->item.number);

@@ -1,7 +1,6 @@
 /* task.h - a task from an issue or a pull request: --issue N, --pr N.
  *
  *   forge_task_read(&got, folder, issue, pr, &err)    one of both is NULL; asks the forge
- *   forge_task_put(&got, &task)                       what is to be done, and its text as data
  *   forge_task_deinit(&got)                           accepts a zeroed one */
 #ifndef SEGUE_CLI_FORGE_TASK_H
 #define SEGUE_CLI_FORGE_TASK_H
@@ -24,7 +23,6 @@ struct forge_task {
 
 bool forge_task_read(struct forge_task *got, const char *folder, const char *issue, const char *pr,
                      struct err *err) MUST_CHECK;
-void forge_task_put(const struct forge_task *got, struct buf *task);
 void forge_task_deinit(struct forge_task *got);
 /* Where work on the pull request begins: its commit, or our own branch, which has that one. NULL:
  * neither is known. */

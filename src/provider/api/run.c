@@ -528,7 +528,8 @@ static void run_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, run_on_soon_closed);
 }
 
-void run_finish_soon(struct api_run *run) {
+/* Ends it from the loop, with the result that it has. */
+static void run_finish_soon(struct api_run *run) {
   run_set_state(run, RUN_STATE_REFUSED);
   uv_timer_init(run->api->loop, &run->soon);
   run->soon.data = run;

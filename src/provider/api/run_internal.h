@@ -79,8 +79,6 @@ bool run_ask_key_again(struct api_run *run);
 /* --- run.c --- */
 
 void run_set_state(struct api_run *run, enum run_state state);
-/* Ends it from the loop, with the result that it has. */
-void run_finish_soon(struct api_run *run);
 
 void run_note(struct api_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -195,10 +195,6 @@ bool conn_is_open(const struct conn *conn) {
   return conn != NULL && conn->pg != NULL;
 }
 
-const char *conn_shown(const struct conn *conn) {
-  return conn->shown;
-}
-
 /* --- waiting --- */
 
 /* Until the socket can be read (or written, where that is wanted). False: the time is over. */
@@ -379,11 +375,6 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
 int conn_rows(const PGresult *answer) {
   struct err ignored;
   return pq_load(&ignored)->ntuples(answer);
-}
-
-bool conn_is_null(const PGresult *answer, int row, int column) {
-  struct err ignored;
-  return pq_load(&ignored)->getisnull(answer, row, column) == 1;
 }
 
 const char *conn_text(const PGresult *answer, int row, int column) {

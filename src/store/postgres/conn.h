@@ -43,7 +43,6 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
                        enum conn_failure *failure, struct err *err);
 void conn_close(struct conn *conn); /* NULL is fine */
 bool conn_is_open(const struct conn *conn);
-const char *conn_shown(const struct conn *conn);
 
 /* binary: the answer's bytes as they are, for one column of bytea. NULL: failure and err tell. */
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
@@ -62,8 +61,7 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
                enum conn_failure *failure, struct err *err) MUST_CHECK;
 
 int conn_rows(const PGresult *answer);
-const char *conn_text(const PGresult *answer, int row, int column); /* "" for null */
-bool conn_is_null(const PGresult *answer, int row, int column);
+const char *conn_text(const PGresult *answer, int row, int column);
 struct str conn_bytes(const PGresult *answer, int row, int column); /* of a binary answer */
 uint64_t conn_number(const PGresult *answer, int row, int column);
 void conn_free(PGresult *answer);

@@ -261,10 +261,22 @@ static bool choose(void *ctx, const json_t *config, struct session_setup *out, s
   return true;
 }
 
+/* Opens a session and lets it go on; NULL: it cannot. */
+static struct session *open_and_go(struct host *host, const struct store_ref *ref, setup_fn set_up,
+                                   void *set_up_ctx, const char *reason, const struct watcher *who,
+                                   void *ctx, struct err *err) {
+  struct session *s = host_open(host, ref, who, ctx, err);
+  if (s != NULL && !host_go(s, set_up, set_up_ctx, reason, NULL, err)) {
+    session_free(s);
+    return NULL;
+  }
+  return s;
+}
+
 /* Folds the log; records are counted on from there. */
 static bool resume(struct fixture *f, struct seen *seen, const char *path, struct err *err) {
   seen->fixture = f;
-  seen->session = host_resume(&f->host, log_ref(path), choose, f, "user", &watcher, seen, err);
+  seen->session = open_and_go(&f->host, log_ref(path), choose, f, "user", &watcher, seen, err);
   if (seen->session == NULL)
     return false;
   seen->records = (int)session_recovered(seen->session);
@@ -523,10 +535,10 @@ static void a_resume_can_be_refused(void **state) {
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   (void)snprintf(path, sizeof path, "%s", session_log_name(seen.session));
   session_free(seen.session);
-  assert_null(host_resume(&f->host, log_ref(path), refuse, NULL, "user", &watcher, &seen, &err));
+  assert_null(open_and_go(&f->host, log_ref(path), refuse, NULL, "user", &watcher, &seen, &err));
   assert_string_equal(err.text, "the working directory is gone");
   (void)snprintf(path, sizeof path, "%s/none.ndjson", f->dir);
-  assert_null(host_resume(&f->host, log_ref(path), choose, f, "user", &watcher, &seen, &err));
+  assert_null(open_and_go(&f->host, log_ref(path), choose, f, "user", &watcher, &seen, &err));
   assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 

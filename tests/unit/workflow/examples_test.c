@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "format/yaml.h"
 #include "schema/schema.h"
-#include "workflow/schemas.h"
+#include "support/workflow_schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "support/folder.h"
+#include "support/load.h"
 
 static char *dir;
 

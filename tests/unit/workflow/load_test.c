@@ -5,7 +5,6 @@
 
 #include "core/keys.h"
 #include "core/workflow.h"
-#include "workflow/schemas.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,7 +16,9 @@
 #include <cmocka.h>
 
 #include "support/folder.h"
+#include "support/load.h"
 #include "support/workflow_data.h"
+#include "support/workflow_schema.h"
 
 static struct workflow_source source_of(const char *path) {
   return (struct workflow_source){

@@ -1,5 +1,7 @@
-/* JSON Schema of workflow files, from the table of keys. */
-#include "workflow/schemas.h"
+/* workflow_schema.h - schemas/workflow.json as the table of keys gives it, for the tests that hold
+ * the file against it. workflow_schema() returns a new reference, draft 2020-12. */
+#ifndef SEGUE_TESTS_WORKFLOW_SCHEMA_H
+#define SEGUE_TESTS_WORKFLOW_SCHEMA_H
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -255,7 +257,7 @@ static void describe(json_t *schema, const struct key_set *set) {
   schema_put(schema, "additionalProperties", json_false());
 }
 
-json_t *workflow_schema(void) {
+static json_t *workflow_schema(void) {
   static const struct key_set *const sets[] = {
       &movement_keys,  &rule_keys,     &judge_keys,       &structured_keys, &reask_keys,
       &options_keys,   &budget_keys,   &budget_call_keys, &limits_keys,     &guards_keys,
@@ -276,3 +278,5 @@ json_t *workflow_schema(void) {
   schema_put(schema, "$defs", defs);
   return schema;
 }
+
+#endif
