@@ -451,6 +451,7 @@ static void on_session_stop(struct summary *s, const struct turn_line *line,
   summary_keep_spent(s, record);
   (void)snprintf(s->status, sizeof s->status, "%s", status);
   s->resumable = true;
+  s->answered = false;
   buf_clear(&s->message);
   buf_clear(&s->stop_class);
   buf_str(&s->stop_class, record_text(record, MEMBER_CLASS));
@@ -463,7 +464,7 @@ static void on_session_stop(struct summary *s, const struct turn_line *line,
 
 static void on_session_resume(struct summary *s) {
   (void)snprintf(s->status, sizeof s->status, "running");
-  s->resumable = false;
+  s->resumable = s->answered = false;
   reopen_last(s);
   buf_clear(&s->message);
   buf_clear(&s->stop_class);
@@ -516,6 +517,7 @@ const struct turn_line *summary_feed(struct summary *s, const struct record *rec
       summary_on_question(line, record);
     break;
   case RECORD_ANSWER:
+    s->answered = s->resumable;
     if (line != NULL)
       summary_on_answer(line, record);
     break;

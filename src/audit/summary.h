@@ -40,6 +40,7 @@ struct summary {
   json_t *spent;        /* as its last stop or end tells it; or NULL */
   char status[32];      /* running, stopped, or the outcome of its end or stop */
   bool resumable;       /* its last word is a stop */
+  bool answered;        /* it stopped, and an answer came since: somebody may be about to go on */
   struct buf message;   /* why it stopped or ended */
   struct buf stop_class;
   char started[32], last_ts[32];

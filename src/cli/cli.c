@@ -203,17 +203,76 @@ const struct cli_command *cli_find(const char *name) {
   return NULL;
 }
 
-void cli_print_help(const struct cli_command *command) {
-  printf("segue %s %s\n%s\n", command->name, command->arguments, command->summary);
-  if (command->help)
-    printf("\n%s\n", command->help);
-  for (const struct cli_option *o = command->options; o && o->name; o++) {
-    char left[64];
-    (void)snprintf(left, sizeof left, "%c%c%s --%s%s%s", o->letter ? '-' : ' ',
-                   o->letter ? o->letter : ' ', o->letter ? "," : " ", o->name,
-                   o->argument ? " " : "", o->argument ? o->argument : "");
-    printf("%s  %-26s %s\n", o == command->options ? "\n" : "", left, o->help);
+enum { READABLE_COLUMNS = 92 };
+
+size_t cli_help_columns(void) {
+  int columns = cli_columns(STDOUT_FILENO);
+  return columns > READABLE_COLUMNS ? READABLE_COLUMNS : (size_t)columns;
+}
+
+void cli_wrap(struct buf *out, struct str text, size_t used, size_t indent, size_t columns) {
+  bool begins = true; /* nothing stands on this line that a space would part from */
+  while (text.n > 0) {
+    const char *space = memchr(text.p, ' ', text.n);
+    size_t n = space ? (size_t)(space - text.p) : text.n;
+    if (!begins && used + 1 + n > columns) {
+      buf_printf(out, "\n%*s", (int)indent, "");
+      used = indent;
+      begins = true;
+    }
+    if (!begins)
+      buf_putc(out, ' ');
+    buf_append(out, text.p, n);
+    used += n + !begins;
+    begins = false;
+    n += space != NULL;
+    text = (struct str){text.p + n, text.n - n};
   }
+}
+
+void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
+  while (*text != '\0') {
+    size_t n = strcspn(text, "\n");
+    if (text[0] == ' ')
+      buf_append(out, text, n);
+    else
+      cli_wrap(out, (struct str){text, n}, 0, 0, columns);
+    buf_putc(out, '\n');
+    text += n + (text[n] == '\n');
+  }
+}
+
+/* On a narrow screen what an option does stands below it. */
+static void put_option(struct buf *out, const struct cli_option *o, size_t columns) {
+  enum { BESIDE = 29, BELOW = 8, NARROW = 64 };
+  size_t begin = out->n, indent = columns < NARROW ? BELOW : BESIDE;
+  buf_printf(out, "  %c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+             o->letter ? "," : " ", o->name, o->argument ? " " : "",
+             o->argument ? o->argument : "");
+  size_t used = columns < NARROW ? 0 : out->n - begin;
+  buf_printf(out, "%s%*s", columns < NARROW ? "\n" : "", used < indent ? (int)(indent - used) : 1,
+             "");
+  cli_wrap(out, str_from(o->help), used < indent ? indent : used + 1, indent, columns);
+  buf_putc(out, '\n');
+}
+
+void cli_print_help(const struct cli_command *command) {
+  struct buf out = {0};
+  size_t columns = cli_help_columns();
+  buf_printf(&out, "segue %s ", command->name);
+  cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
+  buf_putc(&out, '\n');
+  cli_wrap_help(&out, command->summary, columns);
+  if (command->help) {
+    buf_putc(&out, '\n');
+    cli_wrap_help(&out, command->help, columns);
+  }
+  if (command->options && command->options->name)
+    buf_putc(&out, '\n');
+  for (const struct cli_option *o = command->options; o && o->name; o++)
+    put_option(&out, o, columns);
+  fputs(buf_c(&out), stdout);
+  buf_deinit(&out);
   if (command->print_more)
     command->print_more();
 }

@@ -35,7 +35,7 @@ struct cli_option {
 
 struct cli_command {
   const char *name, *arguments, *summary;
-  const char *help; /* paragraphs after the usage line; may be NULL */
+  const char *help; /* after the usage line, see cli_wrap_help; may be NULL */
   const struct cli_option *options;
   int (*run)(int argc, char **argv); /* argv[0] is the command's name */
   void (*print_more)(void);          /* at the end of the help; may be NULL */
@@ -110,6 +110,18 @@ enum colour {
 bool cli_colours(int fd);
 const char *cli_paint(bool colours, enum colour colour); /* the escape, or "" */
 int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within limits.h */
+
+/* Columns for help on standard output: the terminal's, and no more than can be read well. */
+size_t cli_help_columns(void);
+
+/* Appends the words of a text without line ends, those that would pass `columns` on a new line
+ * behind `indent` spaces. `used` columns of the first line are taken. A word wider than a line
+ * stands alone and whole. Ends without a line end. Widths are bytes: for texts of our own. */
+void cli_wrap(struct buf *out, struct str text, size_t used, size_t indent, size_t columns);
+
+/* Appends a help text: each line of it is a paragraph, wrapped; one that begins with a space is an
+ * example or a table, and stands as it is. */
+void cli_wrap_help(struct buf *out, const char *text, size_t columns);
 
 /* Appends text cut to `columns` display columns (ends in an ellipsis when cut), made safe. */
 int cli_fit(struct buf *out, struct str text, int columns);

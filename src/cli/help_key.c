@@ -2,12 +2,13 @@
 #include "cli/help_key.h"
 
 #include "base/log.h"
+#include "cli/cli.h"
 #include "workflow/key_examples.h"
 
 #include <ctype.h>
 #include <string.h>
 
-enum { SETS_MAX = 32, NAMES_MAX = 512, WIDTH = 78 };
+enum { SETS_MAX = 32, NAMES_MAX = 512 };
 
 /* All sets that a workflow's keys lead to, each once. */
 static size_t sets_of(const struct key_set *sets[SETS_MAX]) {
@@ -26,19 +27,8 @@ static size_t sets_of(const struct key_set *sets[SETS_MAX]) {
 
 /* In lines that fit, each with two spaces before it. */
 static void put_wrapped(struct buf *out, const char *text) {
-  size_t column = 0;
-  for (struct str rest = str_from(text); rest.n > 0;) {
-    const char *space = memchr(rest.p, ' ', rest.n);
-    size_t n = space ? (size_t)(space - rest.p) : rest.n;
-    if (column > 0 && column + 1 + n > WIDTH) {
-      buf_putc(out, '\n');
-      column = 0;
-    }
-    buf_puts(out, column == 0 ? "  " : " ");
-    buf_append(out, rest.p, n);
-    column += n + (column == 0 ? 2 : 1);
-    rest = (struct str){rest.p + n + (space != NULL), rest.n - n - (space != NULL)};
-  }
+  buf_puts(out, "  ");
+  cli_wrap(out, str_from(text), 2, 2, cli_help_columns());
   buf_putc(out, '\n');
 }
 

@@ -52,9 +52,9 @@ static void section(struct buf *out, const char *title) {
   buf_printf(out, ".SH %s\n", title);
 }
 
-/* The paragraphs of a help text. A line that is indented stands as it is. */
+/* The paragraphs of a help text, a line each. A line that is indented stands as it is. */
 static void put_paragraphs(struct buf *out, const char *text) {
-  bool as_is = false;
+  bool as_is = false, follows = false;
   while (*text != '\0') {
     size_t n = strcspn(text, "\n");
     bool indented = n > 0 && text[0] == ' ';
@@ -64,6 +64,9 @@ static void put_paragraphs(struct buf *out, const char *text) {
     }
     if (n == 0)
       buf_puts(out, ".PP\n");
+    else if (follows && !indented)
+      buf_puts(out, ".br\n");
+    follows = n > 0 && !indented;
     manual_escaped(out, (struct str){text + (indented ? strspn(text, " ") : 0),
                                      n - (indented ? strspn(text, " ") : 0)});
     if (n > 0)
@@ -75,7 +78,7 @@ static void put_paragraphs(struct buf *out, const char *text) {
 }
 
 static void head(struct buf *out, const char *page, const char *number, const char *summary) {
-  buf_printf(out, ".TH \"%s\" \"%s\" \"\" \"segue\" \"segue\"\n", page, number);
+  buf_printf(out, ".TH \"%s\" \"%s\" \"\" \"segue\" \"segue\"\n.ad l\n", page, number);
   section(out, "NAME");
   manual_escaped(out, str_from(page));
   buf_puts(out, " \\- ");

@@ -17,6 +17,46 @@ def the_first_page_leads_on():
         expect(any("KEY of a workflow" in line for line in lines), "it says how to go on", done)
 
 
+def commands(box):
+    """Those of the first page: all of them, each in a group."""
+    lines = box.segue("help").stdout.decode().splitlines()
+    expect("More" not in lines, "a command that is in no group", lines)
+    return [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+
+
+def it_fits_the_terminal():
+    """Only examples and tables are wider than a narrow one: they begin with a space, and are not broken."""
+    with Box() as box:
+        box.env["COLUMNS"] = "100"
+        names = commands(box)
+        expect(len(names) > 40, names)
+        for words in [[], *([name] for name in names), ["key", "judge"], ["key", "structured_output"]]:
+            shown = {}
+            for columns in (100, 50):
+                box.env["COLUMNS"] = str(columns)
+                done = box.segue("help", *words)
+                expect(done.returncode == 0, words, done)
+                shown[columns] = done.stdout.decode().splitlines()
+            expect(all(len(line) <= 100 for line in shown[100]), words, max(shown[100], key=len))
+            for line in shown[50]:
+                as_is = line.startswith(" ") and line in shown[100] or len(line.split()) == 1
+                expect(len(line) <= 50 or as_is, words, line)
+            said = {c: " ".join(" ".join(lines).split()) for c, lines in shown.items()}
+            expect(said[50] == said[100], words, "says something else on a narrow terminal")
+
+
+def every_command_has_its_help():
+    with Box() as box:
+        for name in commands(box):
+            plain = box.segue("help", name).stdout.decode().split("\n\nIt is a key of a workflow")[0]
+            for flag in ("--help", "-h"):
+                done = box.segue(name, flag)
+                expect(done.returncode == 0 and done.stdout.decode().rstrip() == plain.rstrip(), name, flag, done)
+            done = box.segue(name, "--no-such-option")
+            expect(done.returncode == 2 and b"there is no option --no-such-option" in done.stderr, name, done)
+            expect(f"try: segue help {name}" in done.stderr.decode(), name, done)
+
+
 def every_key_is_explained():
     with open(SCHEMA) as f:
         schema = json.load(f)
@@ -71,5 +111,5 @@ def a_version_tells_what_it_can_do():
 
 
 if __name__ == "__main__":
-    sys.exit(main([the_first_page_leads_on, every_key_is_explained, commands_and_slips, an_error_names_its_page,
+    sys.exit(main([the_first_page_leads_on, it_fits_the_terminal, every_command_has_its_help, every_key_is_explained, commands_and_slips, an_error_names_its_page,
                    a_version_tells_what_it_can_do]))

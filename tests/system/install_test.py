@@ -2,11 +2,14 @@
 """What `./dev install` puts into a folder works from there, and `./dev uninstall` leaves nothing; the
 manual pages are sound; the completions answer in the shells that are here."""
 import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
 
-from support import BUILD, Box, expect, main, need_build
+from support import BUILD, WAIT_S, Box, expect, main, need_build
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORKFLOW = """name: tiny
@@ -109,26 +112,58 @@ def tab_offers_what_there_is():
 
 
 SHELLS = {
-    "bash": 'eval "$(segue completion bash)"; COMP_WORDS=(segue completion z); COMP_CWORD=2; _segue; '
-            'printf "%s\\n" "${COMPREPLY[@]}"',
-    "zsh": 'compdef() { :; }; _describe() { print -l -- "${(@P)2}"; }; _files() { :; }; '
-           'eval "$(segue completion zsh)"; words=(segue completion z); CURRENT=3; _segue',
-    "fish": 'segue completion fish | source; complete -C "segue completion z"',
+    "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(segue completion bash)"'),
+    "zsh": (["zsh", "-f", "-i"], 'autoload -Uz compinit; compinit -u -D; eval "$(segue completion zsh)"'),
+    "fish": (["fish", "--no-config", "-i"], "segue completion fish | source"),
 }
 
 
+def typed(box, shell, setup, keys, until):
+    """Types keys at a terminal of that shell, once it has its completions. True: it printed `until`."""
+    env = {**box.env, "PATH": box.dir + "/bin:" + box.env["PATH"], "TERM": "dumb" if shell[0] == "bash" else "xterm"}
+    child, fd = pty.fork()
+    if child == 0:
+        os.chdir(box.cwd)
+        os.execvpe(shell[0], shell, env)
+    said = b""
+    try:
+        # The words as they are typed are echoed: what is looked for must not stand in them.
+        for keys, wanted in ((setup + "; printf 'RE%s\\n' ADY\n", b"READY"), (keys, until)):
+            os.write(fd, keys.encode())
+            said = b""
+            while wanted not in said:
+                if not select.select([fd], [], [], WAIT_S)[0]:
+                    return said
+                said += os.read(fd, 65536)
+        return True
+    except OSError:
+        return said
+    finally:
+        os.close(fd)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
 def real_shells_complete():
+    """Tab, then Enter: the command that was completed runs. Words of a list, workflows, movements, ids."""
     with Box() as box:
         os.mkdir(box.dir + "/bin")
         os.symlink(BUILD + "/segue", box.dir + "/bin/segue")
-        for shell, script in SHELLS.items():
-            if shutil.which(shell) is None:
-                print(f"      skipped: there is no {shell}")
+        os.makedirs(box.cwd + "/.segue/workflows")
+        with open(box.cwd + "/.segue/workflows/tiny.yaml", "w", encoding="utf-8") as f:
+            f.write(WORKFLOW)
+        box.env["SEGUE_LOGS"] = box.logs
+        box.segue("run", "tiny", "-t", "x", "-s", box.file("s.json", '{"replies": [{"text": "[GATHER:2]"}]}'))
+        session = os.path.basename(box.log_paths()[0])[:-len(".ndjson")]
+        for name, (shell, setup) in SHELLS.items():
+            if shutil.which(name) is None:
+                print(f"      skipped: there is no {name}")
                 continue
-            done = subprocess.run([shell, "-c", script], capture_output=True, cwd=box.cwd, check=False,
-                                  env={**box.env, "PATH": box.dir + "/bin:" + box.env["PATH"]})
-            found = [line.split(":")[0].split("\t")[0] for line in done.stdout.decode().splitlines()]
-            expect(found == ["zsh"], shell, found, done.stderr.decode())
+            for keys, until in (("segue completion z\t\n", b"#compdef segue"), ("segue lint ti\t\n", b"2 movements"),
+                                ("segue prompt tiny gi\t\n", b'movement "give"'),
+                                (f"segue show {session[:8]}\t\n", session.encode() + b".ndjson")):
+                said = typed(box, shell, setup, keys, until)
+                expect(said is True, name, keys, said)
 
 
 if __name__ == "__main__":

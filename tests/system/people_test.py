@@ -402,6 +402,20 @@ def judges_who_do_not_agree_ask():
         verified(box, log)
 
 
+def what_was_answered_is_waited_for():
+    """Between an answer and the daemon's next step a log still says that it stopped: whoever follows
+    it must not take that for its end."""
+    with Box() as box:
+        log = start(box, "name: ask\nmovements:\n  - name: which\n    ask: {question: 'Which one?'}\n"
+                    "    rules: [{condition: when(true), next: COMPLETE}]\n")
+        expect("no process runs" not in box.segue("show", log, "--follow").stderr.decode(), "it waits for a person")
+        told(box, "answer", log, "the blue one")
+        done = box.segue("show", log, "--follow")
+        expect("no process runs this session" in done.stderr.decode(), "it was looked at once only:", done)
+        told(box, "resume", log)
+        expect("COMPLETE" in told(box, "show", log, "--follow"), "it is over")
+
+
 def a_fork_knows_what_was_answered():
     with Box() as box:
         scenario = box.file("s.yaml", """replies:
@@ -747,7 +761,8 @@ if __name__ == "__main__":
                    a_rule_that_requires_an_answer, children_are_asked_apart,
                    an_escalated_value_is_answered, judges_who_do_not_agree_ask, plan_and_graph_tell_of_persons,
                    an_approval_shows_what_was_changed, an_approval_shows_the_lines_that_were_changed,
-                   a_fork_knows_what_was_answered, a_person_at_the_terminal_is_asked, each_is_asked_once_at_the_terminal,
+                   what_was_answered_is_waited_for, a_fork_knows_what_was_answered,
+                   a_person_at_the_terminal_is_asked, each_is_asked_once_at_the_terminal,
                    a_hidden_rule_shows_where_a_person_is, a_person_takes_part_by_the_inbox,
                    hostile_texts_do_not_steer_the_terminal,
                    a_deadline_that_passes_while_nothing_runs, two_questions_of_a_killed_daemon,

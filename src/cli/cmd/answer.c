@@ -153,14 +153,13 @@ const struct cli_command cmd_answer = {
     .name = "answer",
     .arguments = "ID [MOVEMENT] TEXT|--choice N|--file FILE",
     .summary = "answer what a session asks",
-    .help =
-        "ID is an id, a unique beginning of one, or last; MOVEMENT says which one is answered\n"
-        "where several ask. segue inbox lists what is asked. The answer is in the session's log,\n"
-        "with who gave it and when, before this command ends. A daemon goes on with the session;\n"
-        "where none runs, segue resume does, or --resume here. Who comes second is told who was\n"
-        "first.\n"
-        "Exit: 0 answered, 1 it was answered already, asks nothing or cannot be, 2 the answer is\n"
-        "none to that question, or there is no such session.",
+    .help = "ID is an id, a unique beginning of one, or last; MOVEMENT says which one is answered "
+            "where several ask. segue inbox lists what is asked. The answer is in the session's "
+            "log, with who gave it and when, before this command ends. A daemon goes on with the "
+            "session; where none runs, segue resume does, or --resume here. Who comes second is "
+            "told who was first.\n"
+            "Exit: 0 answered, 1 it was answered already, asks nothing or cannot be, 2 the answer "
+            "is none to that question, or there is no such session.",
     .options = answer_options,
     .run = answer_run,
 };
@@ -169,9 +168,8 @@ const struct cli_command cmd_approve = {
     .name = "approve",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
     .summary = "let a session run what waits for approval",
-    .help =
-        "As segue answer, for a movement with approve: what would be run is in segue inbox.\n"
-        "A session that stopped because a movement changed what is protected is resumed with it.",
+    .help = "As segue answer, for a movement with approve: what would be run is in segue inbox. A "
+            "session that stopped because a movement changed what is protected is resumed with it.",
     .options = verdict_options,
     .run = approve_run,
 };
@@ -180,7 +178,7 @@ const struct cli_command cmd_reject = {
     .name = "reject",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
     .summary = "do not let a session run what waits for approval",
-    .help = "As segue approve, but the movement does not run: the session goes on where its\n"
+    .help = "As segue approve, but the movement does not run: the session goes on where its "
             "on_reject leads, by default to ABORT.",
     .options = verdict_options,
     .run = reject_run,

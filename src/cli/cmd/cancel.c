@@ -136,10 +136,10 @@ const struct cli_command cmd_cancel = {
     .arguments = "ID...",
     .summary = "end sessions of the daemon for good",
     .help =
-        "ID is an id, a unique beginning of one, or last. What runs is ended with all that it\n"
-        "started. A session of `segue run` is cancelled in its terminal, with Ctrl-\\.\n"
-        "With --store it is asked of the worker that has the session, wherever that is, and done\n"
-        "here where nobody has it.\n"
+        "ID is an id, a unique beginning of one, or last. What runs is ended with all that it "
+        "started. A session of `segue run` is cancelled in its terminal, with Ctrl-\\. With "
+        "--store it is asked of the worker that has the session, wherever that is, and done here "
+        "where nobody has it.\n"
         "Exit: 0 cancelled, 1 it has ended already or cannot be, 2 there is none, or no daemon.",
     .options = options,
     .run = cancel_run,

@@ -78,7 +78,7 @@ const struct cli_command cmd_completion = {
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
     .help =
         "Sessions, workflows, movements and providers are completed as they are at the moment.\n"
-        "bash: eval \"$(segue completion bash)\" in ~/.bashrc. zsh: the same in ~/.zshrc, behind\n"
+        "bash: eval \"$(segue completion bash)\" in ~/.bashrc. zsh: the same in ~/.zshrc, behind "
         "compinit. fish: segue completion fish > ~/.config/fish/completions/segue.fish",
     .options = options,
     .run = completion_run,

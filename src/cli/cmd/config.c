@@ -150,7 +150,7 @@ const struct cli_command cmd_config = {
     .summary = "print every setting, its value and where that comes from",
     .help =
         "Flags go before the workflow, which goes before config.yaml. Values of headers and "
-        "queries are\nhidden. What each key means: the manual, docs/configuration.md, and --json.",
+        "queries are hidden. What each key means: the manual, docs/configuration.md, and --json.",
     .options = options,
     .run = config_run,
 };

@@ -236,15 +236,13 @@ const struct cli_command cmd_doctor = {
     .summary = "say what is missing here to run workflows, and what to do",
     .help =
         "Looks at the log folder, the configuration, the profiles and every backend: is its "
-        "program installed and new enough, is there a sign of a key or a login. A model API "
-        "that has its key gets one short request. Backends that are not here, and that nobody "
-        "asked "
+        "program installed and new enough, is there a sign of a key or a login. A model API that "
+        "has its key gets one short request. Backends that are not here, and that nobody asked "
         "for, are listed by name: those that are given are told in full.\n"
-        "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable "
-        "backend that config.yaml names, one that is too old, a file that is wrong, or no usable "
-        "backend at all. An agent that does not hold what readonly, edit or full says is noted. A "
-        "project's own files that would steer an agent are looked for in the "
-        "working directory.",
+        "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable backend "
+        "that config.yaml names, one that is too old, a file that is wrong, or no usable backend "
+        "at all. An agent that does not hold what readonly, edit or full says is noted. A "
+        "project's own files that would steer an agent are looked for in the working directory.",
     .options = options,
     .run = doctor_run,
 };

@@ -101,11 +101,10 @@ const struct cli_command cmd_facets = {
     .name = "facets",
     .arguments = "[WORKFLOW]",
     .summary = "list personas, policies, instructions: where they are, what shadows what",
-    .help =
-        "In the order in which a name is looked for: beside WORKFLOW, in .segue/facets of the\n"
-        "project, in ~/.segue/facets, in facets/ beside your config.yaml. Fragments (uses:) and\n"
-        "partials ({{include:partials/NAME}}) are found likewise.\n"
-        "Exit: 0 listed, 2 there is no such workflow.",
+    .help = "In the order in which a name is looked for: beside WORKFLOW, in .segue/facets of the "
+            "project, in ~/.segue/facets, in facets/ beside your config.yaml. Fragments (uses:) "
+            "and partials ({{include:partials/NAME}}) are found likewise.\n"
+            "Exit: 0 listed, 2 there is no such workflow.",
     .options = options,
     .run = facets_run,
 };

@@ -165,21 +165,17 @@ const struct cli_command cmd_fork = {
     .name = "fork",
     .arguments = "ID|last|FILE|--pr N --from MOVEMENT[#N] [options]",
     .summary = "begin another session where one was",
-    .help =
-        "A new session that begins with that movement as it stood when the old one entered it: its "
-        "values,\n"
-        "the last answer, how often each movement was entered, agents' conversations. All of that "
-        "stands in\n"
-        "its own log (record carried, with the parent's id, record and hash), so it needs the old "
-        "one no\n"
-        "more. Nothing before is called again, and the old session is not touched, ended or not.\n"
-        "The working tree is not taken back, nor is what agents were told in their conversations;\n"
-        "a session that worked on a branch of its own is gone on with on a new one, from there.\n"
-        "--pr N finds the session by the pull request's branch (gh or glab, see segue pr): "
-        "comments\n"
-        "and the names of red checks are put behind its task as quoted data, and segue pr of the\n"
-        "new session brings its work to the same pull request.\n"
-        "--max-movements counts the turns before, too. Exit statuses are those of segue run.",
+    .help = "A new session that begins with that movement as it stood when the old one entered it: "
+            "its values, the last answer, how often each movement was entered, agents' "
+            "conversations. All of that stands in its own log (record carried, with the parent's "
+            "id, record and hash), so it needs the old one no more. Nothing before is called "
+            "again, and the old session is not touched, ended or not. The working tree is not "
+            "taken back, nor is what agents were told in their conversations; a session that "
+            "worked on a branch of its own is gone on with on a new one, from there.\n"
+            "--pr N finds the session by the pull request's branch (gh or glab, see segue pr): "
+            "comments and the names of red checks are put behind its task as quoted data, and "
+            "segue pr of the new session brings its work to the same pull request.\n"
+            "--max-movements counts the turns before, too. Exit statuses are those of segue run.",
     .options = options,
     .run = fork_run,
 };

@@ -122,10 +122,9 @@ const struct cli_command cmd_graph = {
     .name = "graph",
     .arguments = "[WORKFLOW]",
     .summary = "draw a workflow: movements, rules, and which of them a session took",
-    .help =
-        "Rows stand in the file's order; a rail on the left joins each rule to where it leads.\n"
-        "With --session, what it took is counted by method, and WORKFLOW may be left out.\n"
-        "Exit: 0 drawn, 1 the log is damaged, 2 errors.",
+    .help = "Rows stand in the file's order; a rail on the left joins each rule to where it leads. "
+            "With --session, what it took is counted by method, and WORKFLOW may be left out.\n"
+            "Exit: 0 drawn, 1 the log is damaged, 2 errors.",
     .options = options,
     .run = graph_run,
 };

@@ -78,12 +78,14 @@ static const struct {
     {"Start and steer", {"run", "submit", "resume", "fork", "cancel", "serve"}},
     {"Look", {"ls", "show", "web", "report", "verify", "heads", "rm"}},
     {"Answer", {"inbox", "answer", "approve", "reject"}},
-    {"Branches of sessions", {"diff", "merge", "discard", "pr", "worktrees"}},
+    {"Branches of sessions", {"diff", "merge", "discard", "pr", "worktrees", "integrate"}},
     {"Write workflows", {"init", "lint", "plan", "prompt", "graph", "facets"}},
     {"Count and test judgments",
      {"audit", "judge", "test", "rejudge", "replay", "compare", "agree", "label"}},
     {"Read JSON out of models", {"extract", "check", "schema", "ask"}},
-    {"Set up", {"doctor", "providers", "config", "hook", "mcp", "completion", "version"}},
+    {"Set up",
+     {"doctor", "providers", "config", "store", "hook", "mcp", "completion", "manual", "version",
+      "help"}},
 };
 
 static bool is_grouped(const char *name) {
@@ -95,7 +97,12 @@ static bool is_grouped(const char *name) {
 }
 
 static void print_summary(const struct cli_command *command) {
-  printf("  %-11s %s\n", command->name, command->summary);
+  enum { BESIDE = 14 };
+  struct buf line = {0};
+  buf_printf(&line, "  %-11s ", command->name);
+  cli_wrap(&line, str_from(command->summary), BESIDE, BESIDE, cli_help_columns());
+  puts(buf_c(&line));
+  buf_deinit(&line);
 }
 
 static void print_group(size_t g) {
@@ -111,16 +118,28 @@ static void print_group(size_t g) {
   }
 }
 
+static void print_wrapped(const char *text) {
+  struct buf out = {0};
+  cli_wrap_help(&out, text, cli_help_columns());
+  fputs(buf_c(&out), stdout);
+  buf_deinit(&out);
+}
+
 static void first_page(void) {
-  printf("usage: segue COMMAND [arguments]\n"
-         "Runs coding agents through workflows, judges where to go next, keeps the proof.\n");
+  print_wrapped("usage: segue COMMAND [arguments]\n"
+                "Runs coding agents through workflows, judges where to go next, keeps the proof.");
   for (size_t g = 0; g < ARRAY_LEN(help_groups); g++)
     print_group(g);
-  printf("\nMore\n");
-  for (size_t i = 0; cli_commands[i]; i++)
-    if (!cli_commands[i]->hidden && !is_grouped(cli_commands[i]->name))
-      print_summary(cli_commands[i]);
-  printf("\nsegue help COMMAND, or KEY of a workflow, explains it; also exit, expressions.\n");
+  bool more = false;
+  for (size_t i = 0; cli_commands[i]; i++) {
+    if (cli_commands[i]->hidden || is_grouped(cli_commands[i]->name))
+      continue;
+    if (!more)
+      printf("\nMore\n");
+    more = true;
+    print_summary(cli_commands[i]);
+  }
+  print_wrapped("\nsegue help COMMAND, or KEY of a workflow, explains it; also exit, expressions.");
 }
 
 static int say_key(const char *name) {
@@ -131,8 +150,10 @@ static int say_key(const char *name) {
   if (found)
     fputs(buf_c(&text), stdout);
   else
-    fprintf(stderr, "segue help: there is no command and no key \"%s\"%s%s%s\n", buf_c(&safe),
-            near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+    fprintf(stderr,
+            "segue help: there is no command and no key \"%s\"%s%s%s\n"
+            "try: segue help, for the commands; man segue-workflow, for the keys\n",
+            buf_c(&safe), near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
   buf_deinit(&text);
   buf_deinit(&safe);
   return found ? STATUS_COMPLETE : STATUS_USAGE;
@@ -163,8 +184,11 @@ static int help_run(int argc, char **argv) {
     return say_key(args.words[0]);
   cli_print_help(command);
   struct buf ignored = {0};
-  if (help_key(&ignored, command->name, NULL))
-    printf("\nIt is a key of a workflow, too: segue help key %s\n", command->name);
+  if (help_key(&ignored, command->name, NULL)) {
+    buf_clear(&ignored);
+    buf_printf(&ignored, "\nIt is a key of a workflow, too: segue help key %s", command->name);
+    print_wrapped(buf_c(&ignored));
+  }
   buf_deinit(&ignored);
   return STATUS_COMPLETE;
 }

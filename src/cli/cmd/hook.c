@@ -246,17 +246,13 @@ const struct cli_command cmd_hook = {
     .name = "hook",
     .arguments = "claude-stop|install --rule COND --rule COND ... [options]",
     .summary = "let an agent stop only when a gate and a judgment say that it is done",
-    .help =
-        "claude-stop is a Stop hook of Claude Code: it reads the hook's object on standard input, "
-        "runs\n"
-        "the gate, judges the agent's last answer, and says why it must go on. Each judgment is a\n"
-        "session with a log (segue ls --workflow claude-stop; segue show last answer). A judge "
-        "that\n"
-        "cannot be read holds up nobody: the person is told.\n"
-        "\n"
-        "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
-        "install shows what it would change in ~/.claude/settings.json, and asks.\n"
-        "Exit: 0 an answer was printed, 2 bad usage or file.",
+    .help = "claude-stop is a Stop hook of Claude Code: it reads the hook's object on standard "
+            "input, runs the gate, judges the agent's last answer, and says why it must go on. "
+            "Each judgment is a session with a log (segue ls --workflow claude-stop; segue show "
+            "last answer). A judge that cannot be read holds up nobody: the person is told.\n\n"
+            "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
+            "install shows what it would change in ~/.claude/settings.json, and asks.\n"
+            "Exit: 0 an answer was printed, 2 bad usage or file.",
     .options = options,
     .run = hook_run,
 };

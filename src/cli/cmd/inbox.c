@@ -220,9 +220,9 @@ const struct cli_command cmd_inbox = {
     .name = "inbox",
     .arguments = "[options]",
     .summary = "list what waits for a person",
-    .help = "Of each question: the session, since when it waits, what would be run, the choices,\n"
-            "where the session may go then, and what it used so far; the longest wait first. A\n"
-            "session that waits holds no place and no process. segue answer, approve and reject\n"
+    .help = "Of each question: the session, since when it waits, what would be run, the choices, "
+            "where the session may go then, and what it used so far; the longest wait first. A "
+            "session that waits holds no place and no process. segue answer, approve and reject "
             "say what it waits for. Without a daemon the log folder is read.",
     .options = options,
     .run = inbox_run,

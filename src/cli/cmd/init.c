@@ -177,9 +177,9 @@ const struct cli_command cmd_init = {
     .arguments = "[NAME]",
     .summary = "write a starter workflow with its facets into .segue/",
     .help =
-        "The workflow NAME (default: work) works on a task, runs a check and has the change\n"
-        "reviewed; its personas, policies and instructions are files beside it to be rewritten,\n"
-        "and editors that know yaml-language-server complete its keys. Nothing that is there is\n"
+        "The workflow NAME (default: work) works on a task, runs a check and has the change "
+        "reviewed; its personas, policies and instructions are files beside it to be rewritten, "
+        "and editors that know yaml-language-server complete its keys. Nothing that is there is "
         "written over. Exit: 0 written, 1 it could not be, 2 there is such a workflow.",
     .options = options,
     .run = init_run,

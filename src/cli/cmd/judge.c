@@ -282,7 +282,7 @@ const struct cli_command cmd_judge = {
     .summary = "judge one text without a workflow: rule, method, stages",
     .help = "  printf 'Two tests fail.\\n\\nVerdict: [REVIEW:2]\\n' |\n"
             "    segue judge --name review --rule approved --rule 'needs fix' --stages phase1_tag\n"
-            "A tag counts on the last line, alone but for a word such as Verdict: what a sentence\n"
+            "A tag counts on the last line, alone but for a word such as Verdict: what a sentence "
             "mentions (I think [REVIEW:2] fits) decides nothing.\n"
             "Exit: 0 a rule holds, 4 none does, 1 the judge is unavailable, 2 bad usage.",
     .options = options,

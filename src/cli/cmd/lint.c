@@ -128,12 +128,10 @@ const struct cli_command cmd_lint = {
     .arguments = "WORKFLOW...",
     .summary = "check workflow files: every error with its place",
     .help = "Finds what the format forbids, and what a well-formed file can still get wrong: "
-            "unknown next,\n"
-            "unreachable movements, movements that cannot end, missing facets, a judge that cannot "
-            "judge.\n"
+            "unknown next, unreachable movements, movements that cannot end, missing facets, a "
+            "judge that cannot judge.\n"
             "--format github marks the lines of a change in a job of GitHub Actions; --format "
-            "sarif is\n"
-            "one document for code scanning and editors.\n"
+            "sarif is one document for code scanning and editors.\n"
             "Exit: 0 no error, 2 errors. schemas/workflow.json describes the format for editors.",
     .options = options,
     .run = lint_run,

@@ -430,13 +430,11 @@ const struct cli_command cmd_ls = {
     .arguments = "[options]",
     .summary = "list sessions, newest first",
     .help =
-        "Of the daemon and of `segue run` (BY says which), as the daemon tells it; without one,\n"
+        "Of the daemon and of `segue run` (BY says which), as the daemon tells it; without one, "
         "from the log folder. queued N: the N-th to start. waiting: for a place at its provider, "
-        "or\n"
-        "for the time of its next attempt. paused: its log cannot be written, for want of space\n"
+        "or for the time of its next attempt. paused: its log cannot be written, for want of space "
         "most of the time; it goes on by itself. stopped: it can go on. open: unfinished, and "
-        "nobody\n"
-        "runs it. bad: its log was changed; -s bad checks the newest 64 MiB of logs.",
+        "nobody runs it. bad: its log was changed; -s bad checks the newest 64 MiB of logs.",
     .options = options,
     .run = ls_run,
 };

@@ -106,12 +106,10 @@ const struct cli_command cmd_mcp = {
     .arguments = "",
     .summary = "serve the Model Context Protocol on standard input and output",
     .help = "For agents that drive workflows: submit, list, show, watch, answer, cancel, judge, "
-            "extract\n"
-            "and verify as tools, session logs as resources.\n"
-            "\n"
+            "extract and verify as tools, session logs as resources.\n\n"
             "  claude mcp add segue -- segue mcp\n"
             "  codex mcp add segue -- segue mcp\n"
-            "Sessions are submitted to the daemon of this user (segue serve), and go on when the\n"
+            "Sessions are submitted to the daemon of this user (segue serve), and go on when the "
             "client ends.",
     .run = mcp_run,
 };

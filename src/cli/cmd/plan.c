@@ -430,13 +430,12 @@ const struct cli_command cmd_plan = {
     .name = "plan",
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .summary = "tell what would run: who, how often at most, what it used before",
-    .help =
-        "Each movement with its program or provider (and who takes over), permission and judge,\n"
-        "and where its rules lead; the limits; how many calls it can come to; the cost of the\n"
-        "answers where prices (config.yaml) and max_tokens are known; and what the last 20\n"
-        "sessions of the workflow used. Asks programs for their versions, and a model API that\n"
-        "has its key whether it is there. Says what keeps it from running, as run does.\n"
-        "Exit: 0 it can run, 2 it cannot.",
+    .help = "Each movement with its program or provider (and who takes over), permission and "
+            "judge, and where its rules lead; the limits; how many calls it can come to; the cost "
+            "of the answers where prices (config.yaml) and max_tokens are known; and what the last "
+            "20 sessions of the workflow used. Asks programs for their versions, and a model API "
+            "that has its key whether it is there. Says what keeps it from running, as run does.\n"
+            "Exit: 0 it can run, 2 it cannot.",
     .options = options,
     .run = plan_run,
 };

@@ -233,17 +233,16 @@ const struct cli_command cmd_providers = {
     .name = "providers",
     .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
     .summary = "list the backends; show a profile; replay a recorded run",
-    .help =
-        "list (the default) shows each backend: is its program installed, which version, is there "
-        "a sign of a key or a login (which is not read), how a JSON Schema is enforced and how "
-        "it is spoken to. A model API that has its key gets one short request; --quick asks "
-        "nobody. A profile with a mistake is not usable; the place of the mistake is told last, "
-        "with status 2.\n"
-        "show prints a profile; --schema the JSON Schema of profiles.\n"
-        "test reads a recorded run through a profile and prints what it yields, a JSON object a "
-        "line: session, text, tool, usage, retry, permission, note, and last end with the error "
-        "class (ok, auth, rate_limit, ...), the text and the structured value.\n"
-        "Profiles of your own: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
+    .help = "list (the default) shows each backend: is its program installed, which version, is "
+            "there a sign of a key or a login (which is not read), how a JSON Schema is enforced "
+            "and how it is spoken to. A model API that has its key gets one short request; --quick "
+            "asks nobody. A profile with a mistake is not usable; the place of the mistake is told "
+            "last, with status 2.\n"
+            "show prints a profile; --schema the JSON Schema of profiles.\n"
+            "test reads a recorded run through a profile and prints what it yields, a JSON object "
+            "a line: session, text, tool, usage, retry, permission, note, and last end with the "
+            "error class (ok, auth, rate_limit, ...), the text and the structured value.\n"
+            "Profiles of your own: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
     .options = options,
     .run = providers_run,
 };

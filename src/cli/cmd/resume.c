@@ -372,30 +372,20 @@ const struct cli_command cmd_resume = {
     .name = "resume",
     .arguments = "ID|last|FILE [options]",
     .summary = "go on with a session that stopped or crashed",
-    .help =
-        "A call that was in flight is repeated as its next attempt; what is judged stays judged. "
-        "Of a\n"
-        "finished session the end is printed again (with --json its last record) and its exit "
-        "status\n"
-        "returned; of a question of segue ask, finished or not, what ask prints: the value. With\n"
-        "--scenario, replies that were taken count by their position: add new ones at the end of "
-        "the\n"
-        "old list.\n"
-        "A session that no rule matched, that failed, or that had all its turns waits for you: "
-        "plain\n"
-        "resume judges the turn anew, --rule N is your own verdict (method human, with your name "
-        "and\n"
-        "--why), --max-movements gives it more turns, --add-budget more of what it may use. With "
-        "--provider and the like it goes on "
-        "with\n"
-        "others; config.yaml counts as it is now. COMPLETE, ABORT and cancel are final: see segue "
-        "fork.\n"
-        "A log whose end was changed is refused; with --cut what stands from its first damaged "
-        "record\n"
-        "on is cut off, kept in a file .torn and told in the log, with your name.\n"
-        "This program runs the session itself, unless --daemon says otherwise: then the daemon "
-        "that\n"
-        "it was submitted to does, and segue show ID --follow shows it.",
+    .help = "A call that was in flight is repeated as its next attempt; what is judged stays "
+            "judged. Of a finished session the end is printed again (with --json its last record) "
+            "and its exit status returned; of a question of segue ask, finished or not, what ask "
+            "prints: the value. With --scenario, replies that were taken count by their position: "
+            "add new ones at the end of the old list.\n"
+            "A session that no rule matched, that failed, or that had all its turns waits for you: "
+            "plain resume judges the turn anew, --rule N is your own verdict (method human, with "
+            "your name and --why), --max-movements gives it more turns, --add-budget more of what "
+            "it may use. With --provider and the like it goes on with others; config.yaml counts "
+            "as it is now. COMPLETE, ABORT and cancel are final: see segue fork. A log whose end "
+            "was changed is refused; with --cut what stands from its first damaged record on is "
+            "cut off, kept in a file .torn and told in the log, with your name. This program runs "
+            "the session itself, unless --daemon says otherwise: then the daemon that it was "
+            "submitted to does, and segue show ID --follow shows it.",
     .options = options,
     .run = resume_resume,
 };

@@ -69,11 +69,10 @@ const struct cli_command cmd_rm = {
     .name = "rm",
     .arguments = "ID... | --older-than AGE [options]",
     .summary = "remove sessions: log, worktrees, branches, with a word in the ledger",
-    .help =
-        "Never one that runs. A branch whose commits are in no other one stays, and is named;\n"
-        "--older-than passes over what could go on, --stopped takes what stopped too. Blobs go\n"
-        "that no other session names. A log that was removed in another way is missing when\n"
-        "segue verify looks at its folder.",
+    .help = "Never one that runs. A branch whose commits are in no other one stays, and is named; "
+            "--older-than passes over what could go on, --stopped takes what stopped too. Blobs go "
+            "that no other session names. A log that was removed in another way is missing when "
+            "segue verify looks at its folder.",
     .options = options,
     .run = rm_run,
 };

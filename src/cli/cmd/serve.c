@@ -108,24 +108,28 @@ static int serve_run(int argc, char **argv) {
 }
 
 static void print_routes(void) {
+  enum { METHOD_AND_PATH = 35 };
+  struct buf line = {0};
   printf("\nOn the socket, HTTP and JSON:\n");
-  for (const struct server_route *r = control_routes; r->method; r++)
-    printf("  %-4s %-27s %s\n", r->method, r->path, r->summary);
+  for (const struct server_route *r = control_routes; r->method; r++) {
+    buf_clear(&line);
+    buf_printf(&line, "  %-4s %-*s ", r->method, METHOD_AND_PATH - 8, r->path);
+    cli_wrap(&line, str_from(r->summary), line.n, METHOD_AND_PATH, cli_help_columns());
+    puts(buf_c(&line));
+  }
+  buf_deinit(&line);
 }
 
 const struct cli_command cmd_serve = {
     .name = "serve",
     .arguments = "[options]",
     .summary = "run submitted sessions, many at once, in the foreground",
-    .help =
-        "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. "
-        "What was\n"
-        "submitted and is unfinished goes on by itself when it starts. SIGTERM: calls that run "
-        "may\n"
-        "end, the rest is stopped and goes on with the next start; once more: at once. SIGHUP "
-        "reads\n"
-        "the configuration again. Sessions of `segue run` are not touched. With --store several\n"
-        "daemons take from one queue; --logs is then for reports and locks of this machine.",
+    .help = "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. "
+            "What was submitted and is unfinished goes on by itself when it starts. SIGTERM: calls "
+            "that run may end, the rest is stopped and goes on with the next start; once more: at "
+            "once. SIGHUP reads the configuration again. Sessions of `segue run` are not touched. "
+            "With --store several daemons take from one queue; --logs is then for reports and "
+            "locks of this machine.",
     .options = options,
     .run = serve_run,
     .print_more = print_routes,

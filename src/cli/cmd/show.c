@@ -351,8 +351,10 @@ static bool show_movement(struct show *s, struct err *err) {
 
 /* --- following --- */
 
+/* A daemon is about to go on with one that was answered a moment ago. */
 static bool over(const struct show *s) {
-  return s->book.state == BOOK_DAMAGED || strcmp(s->summary.status, "running") != 0;
+  bool goes_on = strcmp(s->summary.status, "running") == 0 || s->summary.answered;
+  return s->book.state == BOOK_DAMAGED || !goes_on;
 }
 
 /* The daemon has it and does not go on with it; says so. */
@@ -565,10 +567,8 @@ const struct cli_command cmd_show = {
     .summary = "read a session: turn by turn, or one judgment in full",
     .help =
         "Without MOVEMENT: one line a turn, and how often each method decided. With it: how its "
-        "last\n"
-        "run (or its N-th) was judged: what was asked, the raw reply, what was read in it, the "
-        "errors\n"
-        "word for word, and why the next stage was tried.\n"
+        "last run (or its N-th) was judged: what was asked, the raw reply, what was read in it, "
+        "the errors word for word, and why the next stage was tried.\n"
         "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's status.",
     .options = options,
     .run = show_show,

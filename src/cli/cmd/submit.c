@@ -253,11 +253,11 @@ const struct cli_command cmd_submit = {
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .summary = "give a workflow to the daemon; prints the session's id at once",
     .help =
-        "It runs when its turn comes, also when this terminal is gone. segue ls, segue show ID\n"
-        "--follow and segue cancel ID look after it. Ctrl-C ends --follow and --wait, not the\n"
-        "session. For timers: --unique KEY with --if-running, and --not-after; where nothing is\n"
+        "It runs when its turn comes, also when this terminal is gone. segue ls, segue show ID "
+        "--follow and segue cancel ID look after it. Ctrl-C ends --follow and --wait, not the "
+        "session. For timers: --unique KEY with --if-running, and --not-after; where nothing is "
         "submitted because of them a line says so, and the id is that of the one that runs.\n"
-        "Exit: 0 submitted, or not because of these, 2 bad usage or file, or no daemon; with\n"
+        "Exit: 0 submitted, or not because of these, 2 bad usage or file, or no daemon; with "
         "--follow or --wait the session's status.",
     .options = options,
     .run = submit_run,

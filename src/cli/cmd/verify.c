@@ -357,15 +357,12 @@ const struct cli_command cmd_verify = {
     .arguments = "ID|last|FILE|FOLDER|STORE... [options]",
     .summary = "check that session logs are what was written",
     .help =
-        "Checks the chain of hashes, the sequence, each record against "
-        "schemas/session-log.json, the\n"
-        "hash of the workflow, the blobs that records name, and what they say of other records "
-        "and of\n"
-        "the workflow: texts, calls, rules, counts. A log without session_end is open; a piece "
-        "of a\n"
-        "line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
-        "sealed: the ledger beside the logs says the same of the last record. A FOLDER is held\n"
-        "against its ledger: logs that are gone, cut short or written anew are found; a last line\n"
+        "Checks the chain of hashes, the sequence, each record against schemas/session-log.json, "
+        "the hash of the workflow, the blobs that records name, and what they say of other records "
+        "and of the workflow: texts, calls, rules, counts. A log without session_end is open; a "
+        "piece of a line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
+        "sealed: the ledger beside the logs says the same of the last record. A FOLDER is held "
+        "against its ledger: logs that are gone, cut short or written anew are found; a last line "
         "counts them all.\n"
         "Exit: 0 all are ok, 1 one is bad, torn or gone, 2 one cannot be found.",
     .options = options,

@@ -165,15 +165,12 @@ const struct cli_command cmd_web = {
     .name = "web",
     .arguments = "[options]",
     .summary = "look at all sessions in a browser",
-    .help =
-        "Opens a page with everything in the log folder: what runs and what it does, each judgment "
-        "stage\n"
-        "by stage, what it cost. With a daemon the page is live and can cancel and resume; without "
-        "one\n"
-        "this command serves it until Ctrl-C. The page is for this user on this machine: its "
-        "address is\n"
-        "random, its code is good once and for a minute. From another machine: ssh -L.\n"
-        "Exit: 0, 2 errors.",
+    .help = "Opens a page with everything in the log folder: what runs and what it does, each "
+            "judgment stage by stage, what it cost. With a daemon the page is live and can cancel "
+            "and resume; without one this command serves it until Ctrl-C. The page is for this "
+            "user on this machine: its address is random, its code is good once and for a minute. "
+            "From another machine: ssh -L.\n"
+            "Exit: 0, 2 errors.",
     .options = options,
     .run = web_run,
 };

@@ -223,10 +223,10 @@ const struct cli_command cmd_pr = {
     .name = "pr",
     .arguments = "ID|last [--draft] [options]",
     .summary = "push a session's branch and open a pull request for it",
-    .help = "gh or glab does it, with its own login: segue sees no token, and no agent does. Only\n"
-            "the session's own branch is pushed, never by force; hooks and settings of the\n"
-            "repository are not run or read for it. A pull request that is open already is left\n"
-            "as it is but for its commits. Of a session that began with --issue N the text says\n"
+    .help = "gh or glab does it, with its own login: segue sees no token, and no agent does. Only "
+            "the session's own branch is pushed, never by force; hooks and settings of the "
+            "repository are not run or read for it. A pull request that is open already is left as "
+            "it is but for its commits. Of a session that began with --issue N the text says "
             "Closes #N. What reviewers say then: segue fork --pr N --from MOVEMENT.",
     .options = options,
     .run = pr_run,

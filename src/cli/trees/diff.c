@@ -292,14 +292,11 @@ const struct cli_command cmd_diff = {
     .name = "diff",
     .arguments = "ID|last [MOVEMENT] [options]",
     .summary = "what a session changed in its worktree, or a movement by its commit",
-    .help =
-        "Without MOVEMENT: all from where its branch began, with what is not committed yet. Of "
-        "a\n"
-        "session that worked in its folder: its commits, else the files that it changed, since "
-        "the\n"
-        "commit that is checked out. MOVEMENT: its last commit (--commit movement), or a child's\n"
-        "worktree; with for_each each item's, in the order of its list.\n"
-        "New files that are not committed are only counted.",
+    .help = "Without MOVEMENT: all from where its branch began, with what is not committed yet. Of "
+            "a session that worked in its folder: its commits, else the files that it changed, "
+            "since the commit that is checked out. MOVEMENT: its last commit (--commit movement), "
+            "or a child's worktree; with for_each each item's, in the order of its list. New files "
+            "that are not committed are only counted.",
     .options = options,
     .run = diff_run,
 };

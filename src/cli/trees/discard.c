@@ -56,7 +56,7 @@ const struct cli_command cmd_discard = {
     .name = "discard",
     .arguments = "ID|last [--yes] [--force]",
     .summary = "remove a session's worktrees and branches",
-    .help = "Asks first; with work that is not committed, or of a session that could go on, it is\n"
+    .help = "Asks first; with work that is not committed, or of a session that could go on, it is "
             "refused without --force. The log stays: segue rm ID.",
     .options = options,
     .run = discard_run,

@@ -232,11 +232,10 @@ const struct cli_command cmd_integrate = {
     .name = "integrate",
     .arguments = "[BRANCH...]",
     .summary = "merge branches, one behind the other, into what is checked out here",
-    .help =
-        "Without BRANCH: a line each from standard input. What movements with integrate: run.\n"
-        "Exit 0: all are merged. Exit 1: a conflict, whose files are named and stand here with\n"
-        "git's marks; resolve them and run it again: it commits the merge, and goes on. A folder\n"
-        "with changes that are not committed is refused (exit 2).",
+    .help = "Without BRANCH: a line each from standard input. What movements with integrate: run.\n"
+            "Exit 0: all are merged. Exit 1: a conflict, whose files are named and stand here with "
+            "git's marks; resolve them and run it again: it commits the merge, and goes on. A "
+            "folder with changes that are not committed is refused (exit 2).",
     .options = options,
     .run = integrate_run,
 };

@@ -314,13 +314,12 @@ const struct cli_command cmd_merge = {
     .name = "merge",
     .arguments = "ID|last [--squash] [--into BRANCH]",
     .summary = "bring a session's branch into another one",
-    .help =
-        "What is merged is worked out beside all folders first: in a conflict nothing is changed,\n"
-        "and the files are told (exit 1), or with --resolve a new session goes on with MOVEMENT\n"
-        "in a worktree where both sides are merged; once it is complete, its branch is. Where "
-        "BRANCH is checked out, that folder is brought up\n"
-        "to it; with changes there that are not committed it is refused. The session's branch\n"
-        "stays: segue discard ID removes it with its worktree.",
+    .help = "What is merged is worked out beside all folders first: in a conflict nothing is "
+            "changed, and the files are told (exit 1), or with --resolve a new session goes on "
+            "with MOVEMENT in a worktree where both sides are merged; once it is complete, its "
+            "branch is. Where BRANCH is checked out, that folder is brought up to it; with changes "
+            "there that are not committed it is refused. The session's branch stays: segue discard "
+            "ID removes it with its worktree.",
     .options = options,
     .run = merge_run,
 };

@@ -142,8 +142,7 @@ const struct cli_command cmd_worktrees = {
     .arguments = "[options]",
     .summary = "list the worktrees of sessions, with size and age",
     .help = "STATUS is the session's; unknown: its log is not in the folder of logs. segue discard "
-            "ID\n"
-            "removes one, segue rm ID the session with it.",
+            "ID removes one, segue rm ID the session with it.",
     .options = options,
     .run = worktrees_run,
 };

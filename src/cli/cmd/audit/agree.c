@@ -140,11 +140,10 @@ const struct cli_command cmd_agree = {
     .name = "agree",
     .arguments = "[FOLDER|ID|FILE...] [options]",
     .summary = "who says the same: verdicts, stages, votes of panels, people's labels",
-    .help = "Of each movement and pair of raters: turns, share of the same with its 95 % interval "
-            "(Wilson),\n"
-            "Cohen's kappa with its 95 % interval (Fleiss, Cohen, Everitt), what differs, and one "
-            "sentence\n"
-            "of advice, or that there are too few. 0 is: none of the rules.",
+    .help =
+        "Of each movement and pair of raters: turns, share of the same with its 95 % interval "
+        "(Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, Everitt), what differs, "
+        "and one sentence of advice, or that there are too few. 0 is: none of the rules.",
     .options = options,
     .run = agree_run,
 };

@@ -231,18 +231,15 @@ const struct cli_command cmd_audit = {
     .summary = "count judgments: what decided, what did not and why, what it cost",
     .help =
         "Reads logs (those of the log folder without words) and counts their judgments. Each line "
-        "is\n"
-        "held against the chain: logs that were tampered with, or that are none, are counted "
-        "apart\n"
-        "and leave the figures alone. Filters compose; a filter takes several words with commas.\n"
-        "Without --by one screen; with stage, reason or to among the keys, stages are counted.\n"
+        "is held against the chain: logs that were tampered with, or that are none, are counted "
+        "apart and leave the figures alone. Filters compose; a filter takes several words with "
+        "commas. Without --by one screen; with stage, reason or to among the keys, stages are "
+        "counted.\n"
         "--errors groups the answers of models that were not what was asked for, and --export "
-        "writes\n"
-        "each as a line of JSON: text, schema, errors, who said it, of a judge's also rules and "
-        "report.\n"
+        "writes each as a line of JSON: text, schema, errors, who said it, of a judge's also rules "
+        "and report.\n"
         "--kept takes what it counted before of logs that ended, and does not look at them again.\n"
-        "unsure: a stage that reads a model's words did not decide. Percentiles are exact up to "
-        "64\n"
+        "unsure: a stage that reads a model's words did not decide. Percentiles are exact up to 64 "
         "numbers, beyond within 1 %.",
     .options = options,
     .run = audit,

@@ -169,10 +169,8 @@ const struct cli_command cmd_compare = {
     .arguments = "A B [options]",
     .summary = "two sessions side by side, and the turn in which they part",
     .help = "A and B are ids, last or files; a fork and its parent, for one. Turns are aligned by "
-            "movement; a star\n"
-            "marks another verdict, or a turn of one only, and = one that the fork took over from "
-            "its\n"
-            "parent. differs: the deciding stage, the agent's text, files.",
+            "movement; a star marks another verdict, or a turn of one only, and = one that the "
+            "fork took over from its parent. differs: the deciding stage, the agent's text, files.",
     .options = options,
     .run = compare_run,
 };

@@ -197,16 +197,13 @@ const struct cli_command cmd_label = {
     .name = "label",
     .arguments = "ID|last|FILE MOVEMENT RULE | [FOLDER] --sample N [options]",
     .summary = "say which rule should have been chosen: for segue agree",
-    .help =
-        "RULE is a number, or 0 when none holds. Labels stand beside the logs "
-        "(labels/labels.log, chained),\n"
-        "never in them; nothing goes on differently for them. A later one of the same person "
-        "counts.\n"
-        "--sample asks for N judgments drawn by chance, one screen each: a rule's number, 0 for "
-        "none, s\n"
-        "leaves one out for now, q ends; the same command goes on. Filters choose among which, "
-        "--by the\n"
-        "strata that get as many each; segue agree weighs the labels by what was drawn.",
+    .help = "RULE is a number, or 0 when none holds. Labels stand beside the logs "
+            "(labels/labels.log, chained), never in them; nothing goes on differently for them. A "
+            "later one of the same person counts.\n"
+            "--sample asks for N judgments drawn by chance, one screen each: a rule's number, 0 "
+            "for none, s leaves one out for now, q ends; the same command goes on. Filters choose "
+            "among which, --by the strata that get as many each; segue agree weighs the labels by "
+            "what was drawn.",
     .options = options,
     .run = label_run,
 };

@@ -520,19 +520,14 @@ const struct cli_command cmd_rejudge = {
     .name = "rejudge",
     .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
     .summary = "judge recorded turns again: another judge, panel, prompt, or the same once more",
-    .help =
-        "Each turn that a judge was needed for is judged once more, from the text, exit, tests, "
-        "files\n"
-        "and checks that stand in its log; the work is not done again. What is not named stays as "
-        "it\n"
-        "was recorded. Filters are those of segue audit; --was-provider and --was-model are the "
-        "judge\n"
-        "of then. Results are sessions of their own in LOGS/rejudged, which show and verify read; "
-        "the\n"
-        "logs stay as they are. A command that was ended goes on where it was: give it again. "
-        "Without\n"
-        "--max-cost, --max-calls or --yes it asks first. segue agree compares the verdicts.\n"
-        "Exit: 0 all judged, 1 some could not be or are open, 2 bad usage.",
+    .help = "Each turn that a judge was needed for is judged once more, from the text, exit, "
+            "tests, files and checks that stand in its log; the work is not done again. What is "
+            "not named stays as it was recorded. Filters are those of segue audit; --was-provider "
+            "and --was-model are the judge of then. Results are sessions of their own in "
+            "LOGS/rejudged, which show and verify read; the logs stay as they are. A command that "
+            "was ended goes on where it was: give it again. Without --max-cost, --max-calls or "
+            "--yes it asks first. segue agree compares the verdicts.\n"
+            "Exit: 0 all judged, 1 some could not be or are open, 2 bad usage.",
     .options = options,
     .run = rejudge_run,
 };

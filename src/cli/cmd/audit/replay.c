@@ -158,9 +158,8 @@ const struct cli_command cmd_replay = {
     .arguments = "ID|last|FILE|FOLDER... [options]",
     .summary = "judge recorded turns again from the recorded replies: would it be the same?",
     .help = "Takes the replies that judges gave, and the agent's text, through today's stages; "
-            "nobody is asked.\n"
-            "Tells each judgment that would come out otherwise. With --check a regression test "
-            "over old logs.\n"
+            "nobody is asked. Tells each judgment that would come out otherwise. With --check a "
+            "regression test over old logs.\n"
             "Exit: 0; 1 with --check when a verdict would differ, or a log is not sound; 2 one "
             "cannot be found.",
     .options = options,

@@ -365,9 +365,8 @@ const struct cli_command cmd_test = {
     .arguments = "CASES [options]",
     .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
     .help = "CASES is NDJSON (- is standard input): {\"id\", \"text\" or \"report\", \"rules\": "
-            "[\"approved\", ...],\n"
-            "\"expected\": 2} a line; expected is 0 when no rule holds, and without it any "
-            "readable verdict passes.\n"
+            "[\"approved\", ...], \"expected\": 2} a line; expected is 0 when no rule holds, and "
+            "without it any readable verdict passes.\n"
             "unreadable: no judge could be read; flaky: --repeat gave different verdicts. Nothing "
             "is logged.\n"
             "Exit: 0 all pass, 1 one does not, 2 bad usage or case.",

@@ -367,20 +367,19 @@ const struct cli_command cmd_ask = {
     .summary = "ask a model for a value that fits a schema",
     .help =
         "  segue ask --schema sentiment 'The cable is short, but I love it.'\n"
-        "The answer is searched for the value, the value is checked against the schema and the\n"
-        "invariants, and what is wrong with it is told to a new conversation that corrects it:\n"
-        "schema, task, answer, errors. It stops when the errors come back unchanged, after a\n"
-        "refusal, and when corrections, tokens or time are used up; an answer that was cut at its\n"
-        "length limit is asked for once more with twice the limit. Ready schemas: address,\n"
+        "The answer is searched for the value, the value is checked against the schema and the "
+        "invariants, and what is wrong with it is told to a new conversation that corrects it: "
+        "schema, task, answer, errors. It stops when the errors come back unchanged, after a "
+        "refusal, and when corrections, tokens or time are used up; an answer that was cut at its "
+        "length limit is asked for once more with twice the limit. Ready schemas: address, "
         "entities, meeting, product, sentiment.\n"
-        "--batch: a line {\"id\",\"prompt\",\"schema\"?}, the schema itself or the name of a "
-        "ready\n"
-        "one, gives a line {\"id\",\"value\"|null,\"raw\",\"attempts\",\"outcome\",\"errors\",\n"
-        "\"checks\",...}, in order; at the end how many first answers passed, and what to make of\n"
-        "it. --stream: items are printed when they are whole\n"
-        "and pass; that the final value begins with them is checked in the end.\n"
+        "--batch: a line {\"id\",\"prompt\",\"schema\"?}, the schema itself or the name of a ready "
+        "one, gives a line {\"id\",\"value\"|null,\"raw\",\"attempts\",\"outcome\",\"errors\","
+        "\"checks\",...}, in order; at the end how many first answers passed, and what to make of "
+        "it.\n--stream: items are printed when they are whole and pass; that the final value "
+        "begins with them is checked in the end.\n"
         "--on-failure sentinel prints {\"sentinel\":{\"reason\",\"attempts\",\"errors\"}}.\n"
-        "Exit: 0 a value (or a sentinel; always with --batch), 1 none: the last answer and its\n"
+        "Exit: 0 a value (or a sentinel; always with --batch), 1 none: the last answer and its "
         "errors stand on stderr, 2 bad usage, file or schema, 130 interrupted.",
     .options = options,
     .run = ask_run,

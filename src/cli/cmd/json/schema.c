@@ -446,11 +446,11 @@ const struct cli_command cmd_schema = {
     .summary = "show what a JSON Schema tells a model: prompt, types, example",
     .help =
         "  segue schema person.json --as prompt\n"
-        "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with\n"
-        "segue; of segue's own formats (workflow, session-log, judgment, evaluation, invariant,\n"
+        "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with "
+        "segue; of segue's own formats (workflow, session-log, judgment, evaluation, invariant, "
         "provider-profile, api) the name alone prints the schema itself. Without --as, for a "
-        "person: prompt, example and warnings. With --as only the\n"
-        "rendering goes to standard output:\n"
+        "person: prompt, example and warnings. With --as only the rendering goes to standard "
+        "output:\n"
         "  prompt   what to return, a line a field, with every constraint\n"
         "  types    the same as a type with comments: the fewest tokens\n"
         "  json     the schema on one line\n"
@@ -458,13 +458,11 @@ const struct cli_command cmd_schema = {
         "  gbnf     a llama.cpp grammar\n"
         "  openai, anthropic, gemini, ollama, llamacpp, codex, claude, ...\n"
         "           the schema as that provider takes it\n"
-        "With --report standard output gets, in place of the rendering, a line\n"
-        "{\"as\",\"pointer\",\"keyword\",\"why\"} (providers: also \"effect\") for each "
-        "keyword that the rendering cannot "
-        "hold, and\n"
-        "nothing when it holds all; without --as of all renderings.\n"
-        "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or "
-        "file.",
+        "With --report standard output gets, in place of the rendering, a line "
+        "{\"as\",\"pointer\",\"keyword\",\"why\"} (providers: also \"effect\") for each keyword "
+        "that the rendering cannot hold, and nothing when it holds all; without --as of all "
+        "renderings.\n"
+        "Exit: 0 done, 1 there is no such rendering of this schema, 2 bad schema, usage or file.",
     .options = options,
     .run = schema_run,
 };
