@@ -177,6 +177,8 @@ void terminal_ask_look(struct terminal_ask *a, uint64_t seq) {
   if (turn == NULL || a->question > 0)
     return;
   a->question = turn->question_seq;
+  buf_clear(&a->typed);
+  input_forget(); /* typed before it was shown: no answer to it */
   ask_show(a, turn);
   input_listen(&a->input);
 }

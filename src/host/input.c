@@ -2,6 +2,7 @@
 #include "host/input.h"
 
 #include <errno.h>
+#include <termios.h>
 #include <unistd.h>
 
 static void input_on_ready(uv_poll_t *poll, int status, int events) {
@@ -25,6 +26,10 @@ bool input_init(struct input *in, struct solo *solo,
 void input_listen(struct input *in) {
   if (in->is_open)
     uv_poll_start(&in->poll, UV_READABLE, input_on_ready);
+}
+
+void input_forget(void) {
+  (void)tcflush(STDIN_FILENO, TCIFLUSH); /* fails where it is no terminal */
 }
 
 void input_rest(struct input *in) {

@@ -1,6 +1,7 @@
 /* input.h - what a person types on standard input, while the loop runs.
  *
  *   input_init(&in, &solo, typed, ctx)       false: it cannot be listened to
+ *   input_forget()                           what was typed at a terminal so far is thrown away
  *   input_listen(&in) / input_rest(&in)      typed(ctx, bytes, n); n 0: there is no more
  *   input_close(&in)                         accepts a zeroed one; then let the loop run on */
 #ifndef SEGUE_HOST_INPUT_H
@@ -17,6 +18,7 @@ struct input {
 
 bool input_init(struct input *in, struct solo *solo,
                 void (*typed)(void *ctx, const char *bytes, size_t n), void *ctx);
+void input_forget(void);
 void input_listen(struct input *in);
 void input_rest(struct input *in);
 void input_close(struct input *in);
