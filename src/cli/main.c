@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "os/random.h"
+#include "os/tmpdir.h"
 #include "store/store.h"
 #include "store/worker.h"
 
@@ -114,5 +115,6 @@ int main(int argc, char **argv) {
     return unknown(word);
   int status = command->run(argc - 1, argv + 1);
   worker_leave_all();
+  tmpdir_leave();
   return cli_end(command->name, status);
 }

@@ -18,31 +18,67 @@ static const char *parent_dir(void) {
   return parent != NULL && parent[0] == '/' ? parent : "/tmp";
 }
 
+/* Programs of the same user share it; whoever may write in the folder above cannot. */
+static void tmpdir_folder(struct buf *out) {
+  buf_printf(out, "%s/segue-%ld.tmp", parent_dir(), (long)geteuid());
+}
+
+/* Makes the user's own folder. False: its name is taken by somebody else. */
+static bool tmpdir_enter(struct buf *out) {
+  struct stat st;
+  tmpdir_folder(out);
+  return (mkdir(out->p, 0700) == 0 || errno == EEXIST) && lstat(out->p, &st) == 0 &&
+         S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+/* A program that ends may remove the empty folder between two steps of ours: once more, then. */
 char *tmpdir_make(struct err *err) {
-  const char *parent = parent_dir();
   struct buf path = {0};
-  buf_printf(&path, "%s/segue-XXXXXX", parent);
-  if (mkdtemp(path.p) == NULL) { /* mode 0700 */
-    (void)err_set_errno(err, errno, "cannot make a temporary directory in '%s'", parent);
+  for (int i = 0; i < 2; i++) {
     buf_deinit(&path);
-    return NULL;
+    if (!tmpdir_enter(&path))
+      break;
+    buf_puts(&path, "/segue-XXXXXX");
+    if (mkdtemp(path.p) != NULL) /* mode 0700 */
+      return buf_take(&path);
   }
-  return buf_take(&path);
+  buf_deinit(&path);
+  buf_printf(&path, "%s/segue-XXXXXX", parent_dir());
+  if (mkdtemp(path.p) != NULL)
+    return buf_take(&path);
+  (void)err_set_errno(err, errno, "cannot make a temporary directory in '%s'", parent_dir());
+  buf_deinit(&path);
+  return NULL;
+}
+
+static bool tmpdir_make_anew(const char *path) {
+  struct stat st;
+  struct err ignored;
+  if (mkdir(path, 0700) == 0)
+    return true;
+  return errno == EEXIST && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+         st.st_uid == geteuid() && tmpdir_remove(path, &ignored) && mkdir(path, 0700) == 0;
 }
 
 char *tmpdir_make_named(const char *name, struct err *err) {
   struct buf path = {0};
-  struct stat st;
-  struct err ignored;
-  buf_printf(&path, "%s/%s", parent_dir(), name);
-  bool made = mkdir(path.p, 0700) == 0;
-  if (!made && errno == EEXIST && lstat(path.p, &st) == 0 && S_ISDIR(st.st_mode) &&
-      st.st_uid == geteuid() && tmpdir_remove(path.p, &ignored))
-    made = mkdir(path.p, 0700) == 0;
-  if (made)
-    return buf_take(&path);
+  for (int i = 0; i < 2; i++) {
+    buf_deinit(&path);
+    if (!tmpdir_enter(&path))
+      break;
+    buf_printf(&path, "/%s", name);
+    if (tmpdir_make_anew(path.p))
+      return buf_take(&path);
+  }
   buf_deinit(&path);
   return tmpdir_make(err);
+}
+
+void tmpdir_leave(void) {
+  struct buf path = {0};
+  tmpdir_folder(&path);
+  (void)rmdir(path.p);
+  buf_deinit(&path);
 }
 
 struct removal {

@@ -1,12 +1,17 @@
 /* tmpdir.h - a private directory for one call: made before it, removed with all its content after.
  *
- * Both functions block and touch only their arguments: they may run in a pool thread. */
+ * All of them lie in one folder of the user's, $TMPDIR/segue-UID.tmp (or below /tmp), of mode 0700:
+ * so the folder above, which everybody writes in, has nothing new in it with each call, and rules
+ * of a sandbox that were made of its list serve again (os/sandbox_kept.h). Where that name is
+ * another user's, they lie in the folder above itself.
+ *
+ * These functions block and touch only their arguments: they may run in a pool thread. */
 #ifndef SEGUE_OS_TMPDIR_H
 #define SEGUE_OS_TMPDIR_H
 
 #include "base/err.h"
 
-/* Makes $TMPDIR/segue-XXXXXX (or below /tmp), mode 0700. The path is the caller's: free() it.
+/* Makes segue-XXXXXX there, mode 0700. The path is the caller's: free() it.
  * NULL: err is set. */
 char *tmpdir_make(struct err *err) MUST_CHECK;
 
@@ -17,5 +22,8 @@ char *tmpdir_make_named(const char *name, struct err *err) MUST_CHECK;
 /* Removes `path` and everything in it, however deep: never follows a symbolic link, stays on one
  * file system. Goes on after an error and reports the first. A path that is not there is fine. */
 bool tmpdir_remove(const char *path, struct err *err) MUST_CHECK;
+
+/* Before the program ends: removes the user's folder if nothing of anybody is left in it. */
+void tmpdir_leave(void);
 
 #endif

@@ -865,6 +865,39 @@ static void env_arrives_test(void **state) {
 
 /* --- tmpdir --- */
 
+/* A name that others may write in, or made before us, is left alone. */
+static void tmpdir_of_others_test(void **state) {
+  struct fixture *f = *state;
+  struct err err = {0};
+  struct stat st;
+  char name[600];
+  const char *old = getenv("TMPDIR");
+  char *saved = old != NULL ? strdup(old) : NULL;
+  assert_int_equal(setenv("TMPDIR", f->dir, 1), 0);
+  (void)snprintf(name, sizeof name, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
+  for (int i = 0; i < 3; i++) {
+    if (i == 0) {
+      assert_int_equal(symlink("/", name), 0);
+    } else if (i == 1) {
+      assert_int_equal(mkdir(name, 0700), 0);
+      assert_int_equal(chmod(name, 0777), 0);
+    }
+    char *path = tmpdir_make_named("segue-mine", &err);
+    assert_non_null(path);
+    assert_int_equal(strncmp(path, name, strlen(name)) == 0, i == 2);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0700);
+    assert_true(tmpdir_remove(path, &err));
+    free(path);
+    if (i < 2)
+      assert_int_equal(i == 0 ? unlink(name) : rmdir(name), 0);
+  }
+  tmpdir_leave();
+  assert_int_equal(lstat(name, &st), -1);
+  assert_int_equal(saved != NULL ? setenv("TMPDIR", saved, 1) : unsetenv("TMPDIR"), 0);
+  free(saved);
+}
+
 static void make_file(int dir, const char *name) {
   int fd = openat(dir, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   assert_true(fd >= 0);
@@ -884,6 +917,17 @@ static void tmpdir_test(void **state) {
   assert_int_equal(strncmp(path, f->dir, strlen(f->dir)), 0);
   assert_int_equal(stat(path, &st), 0);
   assert_int_equal(st.st_mode & 07777, 0700);
+
+  /* The folder above has one name of ours in it, whatever is made and removed. */
+  char *other = tmpdir_make_named("segue-other", &err), above[600];
+  assert_non_null(other);
+  (void)snprintf(above, sizeof above, "%s/segue-%ld.tmp", f->dir, (long)geteuid());
+  assert_int_equal(strncmp(path, above, strlen(above)), 0);
+  assert_int_equal(strncmp(other, above, strlen(above)), 0);
+  tmpdir_leave();
+  assert_int_equal(stat(path, &st), 0); /* it is in use */
+  assert_true(tmpdir_remove(other, &err));
+  free(other);
 
   /* Files that may not be touched, and links to it from inside. */
   (void)snprintf(outside, sizeof outside, "%s/outside", f->dir);
@@ -975,6 +1019,7 @@ int main(void) {
       TEST(env_test),
       TEST(env_arrives_test),
       TEST(tmpdir_test),
+      TEST(tmpdir_of_others_test),
       TEST(tmpdir_deep_test),
   };
   return cmocka_run_group_tests(tests, warm_up, NULL);
