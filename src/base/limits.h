@@ -93,23 +93,26 @@
 #define LIMIT_WINDOW_CONNECTION_COUNT 64u
 #define LIMIT_WINDOW_CONNECTION_BYTES                                                              \
   49152u /* headers of 16 KiB, for cookies of other programs come too; touched as far as needed */
-#define LIMIT_WINDOW_BODY_BYTES   (1024u * 1024u)
-#define LIMIT_WINDOW_STREAM_COUNT 4u   /* event streams of a browser; six stop it */
-#define LIMIT_WINDOW_LOOK_MS      250  /* how often logs are looked at that others write */
-#define LIMIT_WINDOW_ROW_COUNT    200u /* sessions, or turns, of a page */
-#define LIMIT_WINDOW_TEXT_BYTES   4096u
-#define LIMIT_WINDOW_RECORD_COUNT 50u           /* raw records of a page */
-#define LIMIT_WINDOW_FOUND_COUNT  200u          /* places where a text was found */
-#define LIMIT_NOW_RECORD_COUNT    400u          /* records of an open turn that are looked at */
-#define LIMIT_TAIL_TEXT_BYTES     (12u * 1024u) /* of what a running call has said: its end */
-#define LIMIT_TAIL_THINKING_BYTES (4u * 1024u)
-#define LIMIT_TAIL_ALL_BYTES      (8u * 1024u * 1024u)  /* of all running calls */
-#define LIMIT_SHELF_COUNT         16u                   /* sessions whose places are kept */
-#define LIMIT_SHELF_BYTES         (16u * 1024u * 1024u) /* of them together, beside one */
-#define LIMIT_SHELF_IDLE_MS       60000u                /* nobody asked for it: it goes */
-#define LIMIT_TROUBLE_COUNT       256u                  /* failed calls of the last hour */
-#define LIMIT_TROUBLE_MS          3600000
-#define LIMIT_CHANGE_COUNT        4096u /* changes of sessions, to be resumed at */
+#define LIMIT_WINDOW_SHORT_BYTES      8192u /* of one whose request is short, as pages' are */
+#define LIMIT_WINDOW_SHORT_HEAD_BYTES 2048u
+#define LIMIT_WINDOW_FIRST_BYTE_S     5 /* a connection is taken once it says something, or then */
+#define LIMIT_WINDOW_BODY_BYTES       (1024u * 1024u)
+#define LIMIT_WINDOW_STREAM_COUNT     4u   /* event streams of a browser; six stop it */
+#define LIMIT_WINDOW_LOOK_MS          250  /* how often logs are looked at that others write */
+#define LIMIT_WINDOW_ROW_COUNT        200u /* sessions, or turns, of a page */
+#define LIMIT_WINDOW_TEXT_BYTES       4096u
+#define LIMIT_WINDOW_RECORD_COUNT     50u           /* raw records of a page */
+#define LIMIT_WINDOW_FOUND_COUNT      200u          /* places where a text was found */
+#define LIMIT_NOW_RECORD_COUNT        400u          /* records of an open turn that are looked at */
+#define LIMIT_TAIL_TEXT_BYTES         (12u * 1024u) /* of what a running call has said: its end */
+#define LIMIT_TAIL_THINKING_BYTES     (4u * 1024u)
+#define LIMIT_TAIL_ALL_BYTES          (8u * 1024u * 1024u)  /* of all running calls */
+#define LIMIT_SHELF_COUNT             16u                   /* sessions whose places are kept */
+#define LIMIT_SHELF_BYTES             (16u * 1024u * 1024u) /* of them together, beside one */
+#define LIMIT_SHELF_IDLE_MS           60000u                /* nobody asked for it: it goes */
+#define LIMIT_TROUBLE_COUNT           256u                  /* failed calls of the last hour */
+#define LIMIT_TROUBLE_MS              3600000
+#define LIMIT_CHANGE_COUNT            4096u /* changes of sessions, to be resumed at */
 
 /* --- views and reports --- */
 #define LIMIT_LOOKUP_TEXT_BYTES      (1024u * 1024u) /* of each text of a judgment for a program */

@@ -4,11 +4,13 @@
 #include "daemon/server_internal.h"
 #include "os/peer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -34,6 +36,19 @@ static void listen_off(struct server *h) {
 
 static void on_accept_again(uv_timer_t *timer) {
   listen_on(timer->data);
+}
+
+/* The memory of a connection is fixed as it begins, and the library touches all of it sooner or
+ * later: so who sends little, as pages do, gets little. Later requests have to fit, too; one that
+ * does not is answered 431 and closed, and the next connection gets more. */
+static struct engine *engine_for(struct server *h, int fd) {
+  char head[4096];
+  if (h->engine_count == 1)
+    return &h->engines[0];
+  assert(h->door->short_head_bytes <= sizeof head);
+  ssize_t n = recv(fd, head, h->door->short_head_bytes, MSG_PEEK | MSG_DONTWAIT);
+  bool whole = n > 0 && memmem(head, (size_t)n, "\r\n\r\n", 4) != NULL;
+  return &h->engines[whole ? 1 : 0];
 }
 
 static void on_listener(uv_poll_t *poll, int status, int events) {
@@ -66,7 +81,8 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
     if (fd < 0)
       break;
     /* It closes fd when it fails. */
-    (void)microhttpd.add_connection(h->mhd, fd, (const struct sockaddr *)&address, bytes);
+    (void)microhttpd.add_connection(engine_for(h, fd)->mhd, fd, (const struct sockaddr *)&address,
+                                    bytes);
   }
   server_run(h);
 }
@@ -144,17 +160,21 @@ void server_want_run(struct server *h) {
 }
 
 static void server_run(struct server *h) {
-  MHD_UNSIGNED_LONG_LONG wait_ms;
+  MHD_UNSIGNED_LONG_LONG wait_ms, least_ms = UINT64_MAX;
   if (h->running || h->closing)
     return;
   h->running = true;
   h->wanted = false;
-  (void)microhttpd.run(h->mhd);
+  for (size_t i = 0; i < h->engine_count; i++)
+    (void)microhttpd.run(h->engines[i].mhd);
   h->running = false;
+  for (size_t i = 0; i < h->engine_count; i++)
+    if (microhttpd.get_timeout(h->engines[i].mhd, &wait_ms) == MHD_YES && wait_ms < least_ms)
+      least_ms = wait_ms;
   if (h->wanted)
     uv_timer_start(&h->timer, server_on_timer, 0, 0);
-  else if (microhttpd.get_timeout(h->mhd, &wait_ms) == MHD_YES)
-    uv_timer_start(&h->timer, server_on_timer, wait_ms, 0);
+  else if (least_ms < UINT64_MAX)
+    uv_timer_start(&h->timer, server_on_timer, least_ms, 0);
   else
     uv_timer_stop(&h->timer);
 }
@@ -184,13 +204,9 @@ static void server_on_tick(uv_timer_t *timer) {
 
 /* --- the server --- */
 
-/* Takes h over. */
-static struct server *server_begin(struct server *h, size_t connection_bytes, struct err *err) {
-  if (!mhd_load(err)) {
-    free(h);
-    return NULL;
-  }
-  h->mhd = microhttpd.start_daemon(
+static bool engine_begin(struct server *h, size_t connection_bytes) {
+  struct engine *e = &h->engines[h->engine_count];
+  e->mhd = microhttpd.start_daemon(
       MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
       server_on_request, h, MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, h,
       MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
@@ -198,23 +214,41 @@ static struct server *server_begin(struct server *h, size_t connection_bytes, st
       MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)LIMIT_API_IDLE_S, MHD_OPTION_SIGPIPE_HANDLED_BY_APP,
       1, MHD_OPTION_END);
   const union MHD_DaemonInfo *info =
-      h->mhd ? microhttpd.get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+      e->mhd ? microhttpd.get_daemon_info(e->mhd, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
   if (info == NULL) {
-    if (h->mhd)
-      microhttpd.stop_daemon(h->mhd);
+    if (e->mhd)
+      microhttpd.stop_daemon(e->mhd);
+    return false;
+  }
+  if (uv_poll_init(h->loop, &e->events, info->epoll_fd) != 0)
+    BUG("the loop takes no descriptor");
+  e->events.data = h;
+  h->engine_count++;
+  h->open_handles++;
+  return true;
+}
+
+/* Takes h over. */
+static struct server *server_begin(struct server *h, size_t connection_bytes, size_t short_bytes,
+                                   struct err *err) {
+  if (!mhd_load(err)) {
     free(h);
-    (void)err_set(err, ERR_IO, "the HTTP server cannot start");
     return NULL;
   }
-  if (uv_poll_init(h->loop, &h->events, info->epoll_fd) != 0 ||
-      uv_poll_init(h->loop, &h->listener, h->listens) != 0)
+  if (uv_poll_init(h->loop, &h->listener, h->listens) != 0)
     BUG("the loop takes no descriptor");
   uv_timer_init(h->loop, &h->timer);
   uv_timer_init(h->loop, &h->ticker);
   uv_timer_init(h->loop, &h->accept_again);
-  h->events.data = h->listener.data = h->timer.data = h->ticker.data = h->accept_again.data = h;
-  h->open_handles = 5;
-  uv_poll_start(&h->events, UV_READABLE, on_events);
+  h->listener.data = h->timer.data = h->ticker.data = h->accept_again.data = h;
+  h->open_handles = 4;
+  if (!engine_begin(h, connection_bytes) || (short_bytes > 0 && !engine_begin(h, short_bytes))) {
+    server_free(h);
+    (void)err_set(err, ERR_IO, "the HTTP server cannot start");
+    return NULL;
+  }
+  for (size_t i = 0; i < h->engine_count; i++)
+    uv_poll_start(&h->engines[i].events, UV_READABLE, on_events);
   uv_timer_start(&h->ticker, server_on_tick, TICK_MS, TICK_MS);
   listen_on(h);
   return h;
@@ -231,7 +265,7 @@ struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
                        .routes = routes,
                        .ctx = ctx,
                        .max_connections = max_connections};
-  return server_begin(h, LIMIT_API_CONNECTION_BYTES, err);
+  return server_begin(h, LIMIT_API_CONNECTION_BYTES, 0, err);
 }
 
 struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
@@ -245,7 +279,7 @@ struct server *server_new_door(uv_loop_t *loop, const struct server_door *door,
                        .routes = routes,
                        .ctx = ctx,
                        .max_connections = max_connections};
-  return server_begin(h, door->connection_bytes, err);
+  return server_begin(h, door->connection_bytes, door->short_bytes, err);
 }
 
 unsigned server_connections(const struct server *h) {
@@ -268,9 +302,11 @@ void server_free(struct server *h) {
       microhttpd.resume_connection(c->mhd);
     }
   /* Before the daemon closes its descriptor, whose number another thread may be given at once. */
-  uv_close((uv_handle_t *)&h->events, server_on_closed);
+  for (size_t i = 0; i < h->engine_count; i++)
+    uv_close((uv_handle_t *)&h->engines[i].events, server_on_closed);
   uv_close((uv_handle_t *)&h->listener, server_on_closed);
-  microhttpd.stop_daemon(h->mhd); /* completes every request */
+  for (size_t i = 0; i < h->engine_count; i++)
+    microhttpd.stop_daemon(h->engines[i].mhd); /* completes every request */
   uv_close((uv_handle_t *)&h->timer, server_on_closed);
   uv_close((uv_handle_t *)&h->ticker, server_on_closed);
   uv_close((uv_handle_t *)&h->accept_again, server_on_closed);

@@ -35,9 +35,11 @@ struct server_route {
 
 /* Another way in than the control socket, with rules of its own. */
 struct server_door {
-  int fd;                     /* listens; its owner closes it, after the server has ended */
-  int (*accept)(int fd);      /* as socket_accept */
-  size_t connection_bytes;    /* memory of one: its request line and headers must fit */
+  int fd;                  /* listens; its owner closes it, after the server has ended */
+  int (*accept)(int fd);   /* as socket_accept */
+  size_t connection_bytes; /* memory of one: its request line and headers must fit */
+  size_t short_bytes;      /* of one whose first request has at most short_head_bytes of them */
+  size_t short_head_bytes;
   size_t body_bytes;          /* of a request */
   const char *const *headers; /* name, value, ..., NULL: of every answer */
   /* Asked when a request's headers are there. False: it may not come in. Else *path, which is

@@ -55,6 +55,11 @@ struct streaming {
   void *stream;
 };
 
+struct engine { /* the library, for connections that get so much memory */
+  struct MHD_Daemon *mhd;
+  uv_poll_t events;
+};
+
 struct server {
   uv_loop_t *loop;
   const struct control_socket *socket; /* NULL: there is a door */
@@ -63,8 +68,9 @@ struct server {
   size_t body_max;
   const struct server_route *routes;
   void *ctx;
-  struct MHD_Daemon *mhd;
-  uv_poll_t listener, events;
+  struct engine engines[2]; /* for any request; for short ones, where there is a door */
+  size_t engine_count;
+  uv_poll_t listener;
   uv_timer_t timer;  /* what MHD waits for, and the next run after a wake */
   uv_timer_t ticker; /* requests that take too long */
   uv_timer_t accept_again;

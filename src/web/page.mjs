@@ -6,17 +6,56 @@ const main = () => document.getElementById('main');
 
 // --- changes ---
 
+// What a call says comes as text; what is there is not sent again, but where pieces were missed.
+const isNewer = (old, fresh) =>
+  old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end);
+const isEqual = (old, fresh) => old.id === 'acted' || old.isEqualNode(fresh) || isNewer(old, fresh);
 // What a person opened stays open, what is typed stays typed.
+const isKept = (name, node) =>
+  (name === 'open' && node.tagName === 'DETAILS') || (name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName));
 const keep = {
   ignoreActiveValue: true,
   callbacks: {
-    // What a call says comes as text; what is there is not sent again, but where pieces were missed.
-    beforeNodeMorphed: (old, fresh) =>
-      old.id !== 'acted' && !(old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end)),
-    beforeAttributeUpdated: (name, node) =>
-      !(name === 'open' && node.tagName === 'DETAILS') && !(name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName)),
+    beforeNodeMorphed: (old, fresh) => !isEqual(old, fresh),
+    beforeAttributeUpdated: (name, node) => !isKept(name, node),
   },
 };
+
+// Most of a page is as it was: what stands at the same place is compared by the browser, and only
+// where rows came in between or went does Idiomorph look which is which.
+const isSame = (old, fresh) => old.nodeName === fresh.nodeName && old.id === fresh.id;
+function merge(old, fresh) {
+  if (isEqual(old, fresh)) return;
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    old.nodeValue = fresh.nodeValue;
+    return;
+  }
+  if (old === document.activeElement || /^(SELECT|TEXTAREA)$/.test(old.tagName)) {
+    Idiomorph.morph(old, fresh, keep);
+    return;
+  }
+  for (const {name} of [...old.attributes])
+    if (!fresh.hasAttribute(name) && !isKept(name, old)) old.removeAttribute(name);
+  for (const {name, value} of fresh.attributes)
+    if (old.getAttribute(name) !== value && !isKept(name, old)) old.setAttribute(name, value);
+  mergeChildren(old, [...old.childNodes], fresh, [...fresh.childNodes]);
+}
+function mergeChildren(old, had, fresh, has) {
+  let head = 0, tail = 0;
+  const least = Math.min(had.length, has.length);
+  while (head < least && isSame(had[head], has[head])) head++;
+  while (tail < least - head && isSame(had.at(-1 - tail), has.at(-1 - tail))) tail++;
+  const gone = had.slice(head, had.length - tail), come = has.slice(head, has.length - tail);
+  const ids = new Set(come.map((node) => node.id));
+  if (gone.length && come.length && (ids.has('') || ids.has(undefined) || gone.some((node) => !node.id || ids.has(node.id)))) {
+    Idiomorph.morph(old, fresh, keep);
+    return;
+  }
+  for (let i = 0; i < head; i++) merge(had[i], has[i]);
+  for (let i = 1; i <= tail; i++) merge(had.at(-i), has.at(-i));
+  for (const node of gone) node.remove();
+  for (const node of come) old.insertBefore(node, had[had.length - tail] ?? null);
+}
 
 let asking = false, again = false, closed = false;
 
@@ -33,7 +72,7 @@ function refresh() {
   ask.onloadend = () => {
     asking = false;
     const fresh = ask.status === 200 && ask.response && ask.response.getElementById('main');
-    if (fresh) Idiomorph.morph(main(), document.adoptNode(fresh), keep);
+    if (fresh) merge(main(), document.adoptNode(fresh));
     else if (ask.status === 404 && !ask.response?.getElementById('main')) {
       line.textContent = 'This window is closed: run segue web again.';
       closed = true;

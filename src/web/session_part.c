@@ -79,12 +79,23 @@ void part_banner(struct html *h, const struct view_session *v) {
 
 /* --- turns --- */
 
+/* How long the axis is. While a session runs it has room for an eighth more at most, so that what
+ * is over stays where it is, and need not be drawn again, until that is used up. */
+static int64_t axis_ms(const struct view_session *v) {
+  int64_t all = v->last_ms - v->started_ms, unit = 1;
+  if (!str_eq_c(v->status, "running"))
+    return all;
+  while (all / unit >= 16)
+    unit *= 2;
+  return (all / unit + 1) * unit;
+}
+
 /* Thousandths of the session's time. */
 static long long on_axis(const struct view_session *v, int64_t ms) {
-  int64_t all = v->last_ms - v->started_ms;
+  int64_t all = axis_ms(v);
   if (all <= 0 || ms < v->started_ms)
     return 0;
-  return ms >= v->last_ms ? 1000 : (ms - v->started_ms) * 1000 / all;
+  return ms - v->started_ms >= all ? 1000 : (ms - v->started_ms) * 1000 / all;
 }
 
 static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t) {

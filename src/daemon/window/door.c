@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,7 @@ static bool name_host(int fd, char host[DOOR_HOST_BYTES], struct err *err) {
 
 bool door_listen(const char *address, int *fd, char host[DOOR_HOST_BYTES], struct err *err) {
   union door_address a;
-  int on = 1;
+  int on = 1, first_byte_s = LIMIT_WINDOW_FIRST_BYTE_S;
   if (!read_address(address, &a, err))
     return false;
   bool six = a.any.sa_family == AF_INET6;
@@ -90,6 +91,8 @@ bool door_listen(const char *address, int *fd, char host[DOOR_HOST_BYTES], struc
   if (*fd < 0)
     return err_set_errno(err, errno, "cannot open the window's port");
   (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  /* So that a connection's first request is there to be looked at as it is taken. */
+  (void)setsockopt(*fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &first_byte_s, sizeof first_byte_s);
   if (bind(*fd, &a.any, n) == 0 && listen(*fd, LIMIT_API_BACKLOG_COUNT) == 0 &&
       name_host(*fd, host, err))
     return true;

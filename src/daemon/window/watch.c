@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-  SOON_MS = 5,
+  SOON_MS = 2,
   LIST_GAP_MS = 500, /* between two words to a page that shows many sessions */
   LIST_LOOKS = 8,    /* every so many looks the folder is listed */
   LIST_NEWEST = 64   /* sessions whose size is looked at for the list */

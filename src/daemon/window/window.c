@@ -442,6 +442,8 @@ struct window *window_new(const struct window_options *options, struct err *err)
   w->door = (struct server_door){.fd = -1,
                                  .accept = options->any_peer ? door_accept_any : door_accept,
                                  .connection_bytes = LIMIT_WINDOW_CONNECTION_BYTES,
+                                 .short_bytes = LIMIT_WINDOW_SHORT_BYTES,
+                                 .short_head_bytes = LIMIT_WINDOW_SHORT_HEAD_BYTES,
                                  .body_bytes = LIMIT_WINDOW_BODY_BYTES,
                                  .headers = door_headers,
                                  .enter = on_enter,

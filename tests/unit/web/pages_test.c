@@ -1,0 +1,166 @@
+/* The window's pages from logs that are kept as data, byte by byte, under a clock that stands
+ * still: tests/data/web/NAME.html. With SEGUE_UPDATE=1 in the environment they are written anew. */
+#include "web/pages.h"
+
+#include "base/file.h"
+#include "support/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOW_MS  INT64_C(1790020800000) /* 2026-09-21T20:00:00Z, after the last record of the logs */
+#define SESSION "019cada0-0001-7000-8000-000000000001"
+#define OTHER   "019cada0-0002-7000-8000-000000000002"
+#define HOSTILE "019cada0-0003-7000-8000-000000000003"
+#define UNSURE  "019cada0-0004-7000-8000-000000000004"
+#define ASKS    "019cada0-0005-7000-8000-000000000005"
+#define FORM    "019cada0-0006-7000-8000-000000000006"
+#define RUNNING "019cada0-0007-7000-8000-000000000007"
+#define DAMAGED "019cada0-0008-7000-8000-000000000008"
+
+enum { WITH_DAEMON = 1, MAY_ACT = 2, WHOLE = 4 };
+
+struct page_case {
+  const char *name;
+  enum page_kind kind;
+  unsigned status;
+  const char *id, *turn, *q, *sort, *from;
+  int how;
+};
+
+static const struct page_case cases[] = {
+    {"sessions", PAGE_SESSIONS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
+    {"sessions-sorted", PAGE_SESSIONS, 200, NULL, NULL, "status:complete", "tokens", NULL, 0},
+    {"sessions-none", PAGE_SESSIONS, 200, NULL, NULL, "<b>nothing", NULL, NULL, 0},
+    {"sessions-wrong", PAGE_SESSIONS, 200, NULL, NULL, "status:odd", NULL, NULL, 0},
+    {"inbox", PAGE_INBOX, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
+    {"inbox-reading", PAGE_INBOX, 200, NULL, NULL, NULL, NULL, NULL, 0},
+    {"session", PAGE_SESSION, 200, SESSION, NULL, NULL, NULL, NULL, 0},
+    {"session-from", PAGE_SESSION, 200, SESSION, NULL, NULL, NULL, "2", 0},
+    {"session-running", PAGE_SESSION, 200, RUNNING, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
+    {"session-unsure", PAGE_SESSION, 200, UNSURE, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
+    {"session-asks", PAGE_SESSION, 200, ASKS, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
+    {"session-form", PAGE_SESSION, 200, FORM, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
+    {"session-hostile", PAGE_SESSION, 200, HOSTILE, NULL, NULL, NULL, NULL, 0},
+    {"session-damaged", PAGE_SESSION, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
+    {"judgment", PAGE_JUDGMENT, 200, SESSION, "2", NULL, NULL, NULL, 0},
+    {"judgment-whole", PAGE_JUDGMENT, 200, SESSION, "1", NULL, NULL, NULL, WHOLE},
+    {"judgment-hostile", PAGE_JUDGMENT, 200, HOSTILE, "2", NULL, NULL, NULL, 0},
+    {"judgment-unsure", PAGE_JUDGMENT, 200, UNSURE, "1", NULL, NULL, NULL, 0},
+    {"judgment-none", PAGE_JUDGMENT, 404, SESSION, "9", NULL, NULL, NULL, 0},
+    {"integrity", PAGE_INTEGRITY, 200, SESSION, NULL, NULL, NULL, NULL, 0},
+    {"integrity-damaged", PAGE_INTEGRITY, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
+    {"records", PAGE_RECORDS, 200, SESSION, NULL, NULL, NULL, "5", 0},
+    {"find", PAGE_FIND, 200, SESSION, NULL, "queue", NULL, NULL, 0},
+    {"workflow", PAGE_WORKFLOW, 200, SESSION, NULL, NULL, NULL, NULL, 0},
+    {"changes", PAGE_CHANGES, 200, SESSION, NULL, NULL, NULL, NULL, 0},
+    {"audit", PAGE_AUDIT, 200, NULL, NULL, NULL, NULL, NULL, 0},
+    {"audit-filtered", PAGE_AUDIT, 200, NULL, NULL, "movement:plan", NULL, NULL, 0},
+    {"providers", PAGE_PROVIDERS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
+    {"compare", PAGE_COMPARE, 200, NULL, NULL, NULL, NULL, NULL, 0},
+    {"enter", PAGE_ENTER, 200, NULL, NULL, NULL, NULL, NULL, 0},
+};
+
+static void put(char *out, size_t n, const char *text) {
+  (void)snprintf(out, n, "%s", text != NULL ? text : "");
+}
+
+static struct page_ask page_asked(const struct page_case *c) {
+  struct page_ask ask = {.kind = c->kind,
+                         .root = "/w/0123456789abcdef0123456789abcdef/",
+                         .now_ms = NOW_MS,
+                         .a = SESSION,
+                         .b = OTHER,
+                         .daemon = (c->how & WITH_DAEMON) != 0,
+                         .acts = (c->how & MAY_ACT) != 0,
+                         .all = (c->how & WHOLE) != 0,
+                         .diff = STR_INIT("diff --git a/one b/one\n--- a/one\n+++ b/one\n"
+                                          "@@ -1 +1,2 @@\n old\n-gone <b>\n+new \x1B[31mred\n")};
+  store_at(&ask.store, "logs");
+  put(ask.id, sizeof ask.id, c->id);
+  put(ask.turn, sizeof ask.turn, c->turn);
+  put(ask.q, sizeof ask.q, c->q);
+  put(ask.sort, sizeof ask.sort, c->sort);
+  put(ask.from, sizeof ask.from, c->from);
+  return ask;
+}
+
+/* A daemon says beside the logs that one session runs, and what its call has said. */
+static void page_case_write(const struct page_case *c, struct buf *out) {
+  struct page_live live = {.id = RUNNING, .status = "running"};
+  struct page_said said = {.turn = 1,
+                           .call = 1,
+                           .text = "I <b>look\n",
+                           .thinking = "hm",
+                           .text_end = 10,
+                           .thinking_end = 2};
+  struct page_ask ask = page_asked(c);
+  if (ask.daemon) {
+    ask.live = &live;
+    ask.live_count = 1;
+    ask.said = &said;
+    ask.said_count = 1;
+  }
+  if (c->kind == PAGE_PROVIDERS)
+    ask.about = data_load("providers.json");
+  assert_int_equal(page_write(&ask, out), c->status);
+  json_decref(ask.about);
+}
+
+static void pages_are_as_before(void **state) {
+  const char *update = getenv("SEGUE_UPDATE");
+  (void)state;
+  assert_int_equal(chdir(SEGUE_SOURCE_DIR "/tests/data/web"), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct buf page = {0}, kept = {0};
+    struct err err;
+    char path[80];
+    page_case_write(&cases[i], &page);
+    (void)snprintf(path, sizeof path, "%s.html", cases[i].name);
+    if (update != NULL && strcmp(update, "1") == 0) {
+      FILE *f = fopen(path, "w");
+      assert_non_null(f);
+      assert_int_equal(fwrite(page.p, 1, page.n, f), page.n);
+      assert_int_equal(fclose(f), 0);
+    }
+    if (!file_read(path, DATA_FILE_BYTES, &kept, &err))
+      fail_msg("%s", err.text);
+    size_t same = 0;
+    while (same < page.n && same < kept.n && page.p[same] == kept.p[same])
+      same++;
+    if (same < page.n || same < kept.n)
+      fail_msg("%s is another from byte %zu on:\n%.300s\nand was\n%.300s", path, same,
+               buf_c(&page) + same, buf_c(&kept) + same);
+    buf_deinit(&page);
+    buf_deinit(&kept);
+  }
+}
+
+/* A page is the same when it is written again, and what is kept for it changes nothing. */
+static void tracks_change_nothing(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    if (cases[i].kind != PAGE_SESSION && cases[i].kind != PAGE_JUDGMENT)
+      continue;
+    struct buf plain = {0}, kept = {0};
+    struct page_ask ask = page_asked(&cases[i]);
+    struct store_ref ref;
+    (void)page_write(&ask, &plain);
+    store_ref(&ask.store, ask.id, &ref);
+    ask.track = track_new(&ref);
+    (void)page_write(&ask, &kept);
+    buf_clear(&kept);
+    (void)page_write(&ask, &kept);
+    track_free(ask.track);
+    assert_string_equal(buf_c(&plain), buf_c(&kept));
+    buf_deinit(&plain);
+    buf_deinit(&kept);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(pages_are_as_before),
+                                     cmocka_unit_test(tracks_change_nothing)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
