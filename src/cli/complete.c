@@ -12,7 +12,6 @@
 #include "workflow/load.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,24 +89,13 @@ static void offer_sessions(const struct completing *c) {
   free(ids);
 }
 
+static void offer_workflow(void *ctx, const char *name, const char *folder) {
+  offer(ctx, name, folder);
+}
+
 static void offer_workflows(const struct completing *c) {
-  char folder[PATHS_BYTES], cwd[PATHS_BYTES];
-  if (getcwd(cwd, sizeof cwd) == NULL)
-    return;
-  for (size_t i = 0; paths_workflow_folder(i, cwd, folder); i++) {
-    DIR *dir = folder[0] ? opendir(folder) : NULL;
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-      char name[256];
-      const char *end = strstr(entry->d_name, ".yaml");
-      if (end == NULL || end == entry->d_name || end[5] != '\0')
-        continue;
-      (void)snprintf(name, sizeof name, "%.*s", (int)(end - entry->d_name), entry->d_name);
-      offer(c, name, folder);
-    }
-    if (dir != NULL)
-      closedir(dir);
-  }
+  struct completing copy = *c;
+  paths_workflows(NULL, offer_workflow, &copy);
 }
 
 static void offer_movements_of(const struct completing *c, const json_t *workflow) {

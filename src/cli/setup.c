@@ -261,14 +261,38 @@ static void print_list(const char *command, const struct err_list *list, const c
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
-static bool is_workflow_file(const char *path, struct err *err) {
+/* Names of workflows, of which a misspelt one may be meant. */
+enum { NAMES_MAX = 128 };
+
+struct setup_names {
+  char name[NAMES_MAX][64];
+  const char *list[NAMES_MAX + 1]; /* ended by a NULL */
+  size_t count;
+};
+
+static void setup_keep_name(void *ctx, const char *name, const char *folder) {
+  struct setup_names *names = ctx;
+  (void)folder;
+  if (names->count == NAMES_MAX || strlen(name) >= sizeof names->name[0])
+    return;
+  (void)snprintf(names->name[names->count], sizeof names->name[0], "%s", name);
+  names->list[names->count] = names->name[names->count];
+  names->count++;
+}
+
+static bool is_workflow_file(const char *path, const char *cwd, struct err *err) {
   struct stat st;
-  if (stat(path, &st) != 0)
-    return errno != ENOENT ||
-           err_set(err, ERR_NOT_FOUND,
-                   "there is no file %.300s, and no workflow of that name: segue help run says "
-                   "where they are looked for",
-                   path);
+  if (stat(path, &st) != 0) {
+    struct setup_names names = {0};
+    if (errno != ENOENT)
+      return true;
+    paths_workflows(cwd, setup_keep_name, &names);
+    const char *near = str_nearest(str_from(path), names.list);
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no file %.300s, and no workflow of that name: %s%s%s", path,
+                   near ? "did you mean " : "segue help run says where they are looked for",
+                   near ? near : "", near ? "?" : "");
+  }
   return !S_ISDIR(st.st_mode) ||
          err_set(err, ERR_INVALID, "%.300s is a folder: write the path of a workflow's file", path);
 }
@@ -281,7 +305,7 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
   const char *path = paths_workflow(word, setup->cwd, found) ? found : word;
   json_decref(setup->facets);
   setup->facets = json_array();
-  if (!is_workflow_file(path, &err)) {
+  if (!is_workflow_file(path, setup->cwd, &err)) {
     err_list_add(errors, &err);
     return false;
   }

@@ -7,6 +7,7 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +164,26 @@ bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]) {
   if (!ok)
     out[0] = '\0';
   return i <= 3;
+}
+
+void paths_workflows(const char *cwd, paths_tell *tell, void *ctx) {
+  char folder[PATHS_BYTES], here[PATHS_BYTES];
+  if (cwd == NULL && (cwd = getcwd(here, sizeof here)) == NULL)
+    return;
+  for (size_t i = 0; paths_workflow_folder(i, cwd, folder); i++) {
+    DIR *dir = folder[0] ? opendir(folder) : NULL;
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+      char name[256];
+      const char *end = strstr(entry->d_name, ".yaml");
+      if (end == NULL || end == entry->d_name || end[5] != '\0')
+        continue;
+      (void)snprintf(name, sizeof name, "%.*s", (int)(end - entry->d_name), entry->d_name);
+      tell(ctx, name, folder);
+    }
+    if (dir != NULL)
+      closedir(dir);
+  }
 }
 
 void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]) {

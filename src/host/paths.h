@@ -26,6 +26,10 @@ bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]);
  * more. */
 bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]);
 
+/* Tells the name and the folder of each workflow there, in that order. cwd NULL: the process's. */
+typedef void paths_tell(void *ctx, const char *name, const char *folder);
+void paths_workflows(const char *cwd, paths_tell *tell, void *ctx);
+
 /* A folder of this name in the user's state folder, made when it is missing. */
 bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
 /* The folders of the user's workflows and of those that come with segue, in which a workflow that

@@ -57,9 +57,12 @@ static json_t *schema_text_of(size_t min, size_t max) {
 /* A default, nothing, or a map of both. */
 static json_t *schema_params(void) {
   json_t *scalar = json_pack("[s, s, s]", "string", "number", "boolean");
-  json_t *map =
-      json_pack("{s:s, s:{s:{s:s}, s:{s:o}}, s:b}", "type", "object", "properties", "description",
-                "type", "string", "default", "type", json_copy(scalar), "additionalProperties", 0);
+  json_t *map = json_pack("{s:s, s:{s:{s:s, s:s, s:[s]}, s:{s:o, s:s, s:[s]}}, s:b}", "type",
+                          "object", "properties", "description", "type", "string", "description",
+                          "What it is, told to whoever must give it.", "examples",
+                          "what to look at", "default", "type", json_copy(scalar), "description",
+                          "Its value where none is given; without it one must be.", "examples",
+                          "strict", "additionalProperties", 0);
   schema_append(scalar, json_string("null"));
   return json_pack("{s:s, s:{s:s, s:i}, s:{s:[{s:o}, o]}, s:i, s:i}", "type", "object",
                    "propertyNames", "pattern", "^[A-Za-z0-9_-]+$", "maxLength", 64,
@@ -241,6 +244,7 @@ static void describe(json_t *schema, const struct key_set *set) {
       type = schema_must(schema_type_of(k));
       schema_put(type, "description",
                  json_sprintf("Another name for %s. %s", k->name, k->description));
+      put_example(type, set, k);
       schema_put(properties, k->alias, type);
     } else if (k->required) {
       schema_append(required, json_string(k->name));

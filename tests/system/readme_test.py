@@ -20,8 +20,11 @@ answer = {"type": "result", "subtype": "success", "is_error": False, "session_id
 if "--json-schema" in sys.argv:
     answer.update(result="", structured_output={"reason": "The report says what was changed.", "step": 1})
 else:
-    with open("greet.sh", "w") as f:
-        f.write('echo "Hello ${1:-world}"\n')
+    try:
+        with open("greet.sh", "w") as f:
+            f.write('echo "Hello ${1:-world}"\n')
+    except PermissionError:  # whoever reviews only reads
+        pass
     answer.update(result="greet.sh has a default for an empty name now.")
 print(json.dumps(answer))
 """
@@ -62,10 +65,15 @@ def claude(box):
 
 
 def its_five_commands_work():
+    the_commands_of("README.md")
+    the_commands_of("README.ja.md")
+
+
+def the_commands_of(page):
     with Box() as box:
         repository(box)
         claude(box)
-        shown = blocks(ROOT + "/README.md", "sh")
+        shown = blocks(f"{ROOT}/{page}", "sh")
         expect(len(shown) == 1 and "segue run" in shown[0], shown)
         for line in shown[0].splitlines():
             done = subprocess.run(["bash", "-c", line], cwd=box.cwd, env=box.env, capture_output=True, check=False, stdin=subprocess.DEVNULL)
@@ -74,6 +82,18 @@ def its_five_commands_work():
         expect("COMPLETE" in done.stdout.decode(), "the last one shows the session:", done.stdout.decode())
         with open(box.cwd + "/greet.sh", encoding="utf-8") as f:
             expect("world" in f.read(), "the agent worked")
+
+
+def its_other_commands_can_be_pasted():
+    """Nothing stands behind a command that its shell would not take for a comment."""
+    told = subprocess.run([ROOT + "/dev", "help"], capture_output=True, check=True, text=True).stdout
+    for page in ("README.md", "README.ja.md"):
+        with open(f"{ROOT}/{page}", encoding="utf-8") as f:
+            lines = re.findall(r"^    (\./dev .*)$", f.read(), re.M)
+        expect(len(lines) == 3, page, lines)
+        for line in lines:
+            words = line.split(" #")[0].split()
+            expect(f"./dev {words[1]} " in told and len(words) <= 3 and words[2:] in ([], ["~/.local"]), page, line)
 
 
 def its_workflow_loads():
@@ -153,6 +173,21 @@ def every_backend_has_its_page():
             expect(version is None or version[1] + " or newer" in text, page, "lacks", version and version[1])
 
 
+def the_japanese_one_is_in_step():
+    """The same sections, blocks, pictures and rows, and no page that the other one does not lead to."""
+    def shape(page):
+        with open(f"{ROOT}/{page}", encoding="utf-8") as f:
+            text = f.read()
+        return {"sections": len(re.findall(r"^## ", text, re.M)), "pictures": re.findall(r"^!.*\((.*)\)$", text, re.M),
+                "rows": len(re.findall(r"^\|", text, re.M)), "points": len(re.findall(r"^- \*\*", text, re.M)),
+                "commands": [line.split("#")[0].rstrip() for block in [*re.findall(r"^    \./dev .*", text, re.M), *blocks(f"{ROOT}/{page}", "sh")] for line in block.splitlines()
+                             if not line.startswith("echo")],
+                "files": blocks(f"{ROOT}/{page}", "yaml")}, set(re.findall(r"\]\(((?!docs/tour)[^)]*)\)", text))
+    (english, there), (japanese, here) = shape("README.md"), shape("README.ja.md")
+    expect(english == japanese, english, japanese)
+    expect(here <= there, here - there)
+
+
 def links_lead_somewhere():
     for path in pages():
         with open(path, encoding="utf-8") as f:
@@ -170,10 +205,11 @@ def links_lead_somewhere():
 def readme_stays_short():
     with open(ROOT + "/README.md", encoding="utf-8") as f:
         lines = len(f.readlines())
-    expect(lines <= 200, "README has", lines, "lines; what is longer stands in docs/")
+    expect(150 <= lines <= 200, "README has", lines, "lines; what is longer stands in docs/")
 
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([its_five_commands_work, its_workflow_loads, settings_of_the_pages_load, every_setting_is_told, every_backend_has_its_page,
-                   links_lead_somewhere, readme_stays_short]))
+    sys.exit(main([its_five_commands_work, its_other_commands_can_be_pasted, its_workflow_loads, settings_of_the_pages_load,
+                   every_setting_is_told, every_backend_has_its_page, the_japanese_one_is_in_step, links_lead_somewhere,
+                   readme_stays_short]))
