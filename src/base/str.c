@@ -153,7 +153,7 @@ bool str_near(struct str word, struct str name, size_t *distance) {
     }
   }
   *distance = row[name.n];
-  return row[name.n] <= word.n / 3 + 1;
+  return row[name.n] <= word.n / 3 + 1 && row[name.n] < name.n; /* not all of it is another one */
 }
 
 const char *str_nearest(struct str word, const char *const *names) {

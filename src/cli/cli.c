@@ -144,6 +144,11 @@ const char *cli_store(const struct cli_args *args) {
   return store && store[0] ? store : NULL;
 }
 
+/* People write a task as they would say it, behind the command. */
+static const char *way_out(const struct cli_command *command) {
+  return find_long(command, STR("task")) ? ": what is to be done goes with --task" : "";
+}
+
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
                struct cli_args *out, int *status) {
   assert(argc > 0);
@@ -155,7 +160,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
     char *arg = argv[p.at];
     if (only_words || arg[0] != '-' || arg[1] == '\0') {
       if (out->word_count == max)
-        return usage(command, status, "too many arguments: \"%.100s\"", arg);
+        return usage(command, status, "too many arguments: \"%.100s\"%s", arg, way_out(command));
       out->words[out->word_count++] = arg;
     } else if (strcmp(arg, "--") == 0) {
       only_words = true;

@@ -137,7 +137,13 @@ static bool paths_shipped(const char *place, char out[PATHS_BYTES]) {
   if (!fs_own_program(program, sizeof program))
     return false;
   *strrchr(program, '/') = '\0';
-  return snprintf(out, PATHS_BYTES, "%s/%s", program, place) < PATHS_BYTES;
+  if (snprintf(out, PATHS_BYTES, "%s/%s", program, place) >= PATHS_BYTES)
+    return false;
+  char *plain = realpath(out, NULL); /* people read it in messages: without bin/.. */
+  if (plain != NULL && strlen(plain) < PATHS_BYTES)
+    memcpy(out, plain, strlen(plain) + 1);
+  free(plain);
+  return true;
 }
 
 static bool paths_project_workflows(const char *cwd, char out[PATHS_BYTES]) {

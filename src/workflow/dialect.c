@@ -14,6 +14,11 @@ struct foreign_key {
 };
 
 static const struct foreign_key foreign_keys[] = {
+    {&workflow_keys, "jobs", "write movements"},
+    {&workflow_keys, "stages", "write movements, or judge.stages for the ways to judge"},
+    {&workflow_keys, "tasks", "write movements"},
+    {&workflow_keys, "inputs", "write params"},
+    {&workflow_keys, "env", "name variables in env of your config.yaml"},
     {&workflow_keys, "all_steps", "write the rules into a policy that each movement names"},
     {&workflow_keys, "facet_pools", "name each movement's facets in it"},
     {&workflow_keys, "max_iterations", "write max_movements"},
@@ -34,7 +39,23 @@ static const struct foreign_key foreign_keys[] = {
     {&movement_keys, "system_inputs", "let a command movement print it"},
     {&movement_keys, "team_leader", "let one movement plan and others work"},
     {&movement_keys, "vars", "write the values into the instruction"},
+    {&movement_keys, "cmd", "write command: [program, argument, ...]"},
+    {&movement_keys, "shell", "write command: [sh, -c, '...']"},
+    {&movement_keys, "script", "write command: [sh, -c, '...']"},
+    {&movement_keys, "depends_on", "let a rule of the movement before lead here"},
+    {&movement_keys, "needs", "let a rule of the movement before lead here"},
+    {&movement_keys, "env", "name variables in env of your config.yaml"},
+    {&movement_keys, "if", "let the rules that lead here decide"},
+    {&movement_keys, "next", "write rules: [{condition: ..., next: ...}]"},
+    {&movement_keys, "role", "write persona"},
+    {&movement_keys, "system_prompt", "write persona"},
+    {&movement_keys, "tools", "write permission, and run for the programs that it may run"},
     {&rule_keys, "when", "write condition: when(...)"},
+    {&rule_keys, "if", "write condition"},
+    {&rule_keys, "on", "write condition"},
+    {&rule_keys, "goto", "write next"},
+    {&rule_keys, "then", "write next"},
+    {&rule_keys, "to", "write next"},
 };
 
 const char *dialect_advice(const struct key_set *set, struct str key) {

@@ -94,6 +94,23 @@ static void check_shadowed(struct lint *l, size_t movement) {
   }
 }
 
+/* A comparison without when(...) is a label. A model would be asked about it, or, where it stands
+ * alone, nobody: it would hold always. */
+static void check_bare_comparison(struct lint *l, size_t movement, size_t rule) {
+  struct str text = l->movements[movement].rules[rule].rule.label;
+  struct expr_error why;
+  char path[DOC_PATH_BYTES];
+  bool compares = false;
+  if (str_starts(text, "when "))
+    text = str_trim((struct str){text.p + 5, text.n - 5});
+  for (size_t i = 0; i < text.n && !compares; i++)
+    compares = text.p[i] == '=' || text.p[i] == '<' || text.p[i] == '>';
+  if (compares && expr_parse(&l->arena, text.p, text.n, EXPR_WHEN, &why) != NULL)
+    lint_report(l, l->errors, lint_rule_path(l, path, movement, rule, "condition"),
+                "without when(...) this is a label, for a model to judge: write when(" STR_FMT ")",
+                STR_ARG(text));
+}
+
 static void check_value(struct lint *l, size_t movement, size_t rule) {
   const struct expr *when = l->movements[movement].rules[rule].rule.when;
   struct expr_error why;
@@ -110,6 +127,8 @@ void lint_rules(struct lint *l, size_t movement) {
   for (size_t k = 0; k < m->rule_count; k++) {
     struct refs refs = {l, movement, k};
     selectable += !m->rules[k].rule.interactive_only;
+    if (m->rules[k].parsed && m->rules[k].rule.label.n > 0)
+      check_bare_comparison(l, movement, k);
     if (m->rules[k].parsed && m->rules[k].rule.when) {
       expr_each_ref(m->rules[k].rule.when, check_ref, &refs);
       check_value(l, movement, k);

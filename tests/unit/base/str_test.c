@@ -116,7 +116,8 @@ static void near_names(void **state) {
 }
 
 static void the_nearest_name(void **state) {
-  static const char *const names[] = {"instruction", "initial_movement", "rules", "persona", NULL};
+  static const char *const names[] = {"instruction", "initial_movement", "rules", "persona", "pi",
+                                      NULL};
   static const struct {
     const char *word, *nearest;
   } cases[] = {{"instuction", "instruction"},
@@ -130,7 +131,8 @@ static void the_nearest_name(void **state) {
                {"init", "initial_movement"},
                {"in", NULL},
                {"persona_text", "persona"},
-               {"rul", "rules"}};
+               {"rul", "rules"},
+               {"gpt", NULL}};
   char huge[200];
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
