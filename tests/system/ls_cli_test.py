@@ -120,8 +120,20 @@ def doctor_tells_first_what_is_there():
                "not there" in config["text"], config)
 
 
+def a_row_is_one_line():
+    """On narrow terminals it has less; that it is one line goes before all else."""
+    with Box() as box:
+        name = "a-workflow-with-a-long-name"
+        box.segue("run", box.file("w.yaml", f"name: {name}\nmovements:\n  - name: a-movement-with-a-long-name\n"
+                                  "    command: ['true']\n    rules: [{condition: when(exit == 0), next: COMPLETE}]\n"))
+        for columns in (56, 60, 66, 80, 95, 96, 100, 120):
+            lines = box.segue("ls", env={"COLUMNS": str(columns)}).stdout.decode().splitlines()
+            expect(len(lines) == 2 and all(len(line) <= columns for line in lines), columns, lines)
+            expect("complete" in lines[1] and ("MOVEMENT" in lines[0]) == (columns >= 66), lines)
+
+
 if __name__ == "__main__":
     need_build()
     sys.exit(main([from_the_folder, from_a_daemon, a_changed_log_is_named, a_log_changed_in_its_middle_is_named,
-                   where_it_looked_is_said,
+                   where_it_looked_is_said, a_row_is_one_line,
                    doctor_tells_first_what_is_there]))

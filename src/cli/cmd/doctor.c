@@ -25,6 +25,18 @@ static const struct cli_option options[] = {
     {0},
 };
 
+enum { DOCTOR_INDENT = 9 };
+
+/* In lines that fit, behind so many columns. */
+static void doctor_put(struct str text, size_t indent) {
+  struct buf safe = {0}, lines = {0};
+  buf_safe(&safe, text, false);
+  cli_wrap(&lines, buf_view(&safe), indent, indent, (size_t)cli_columns(STDOUT_FILENO));
+  puts(buf_c(&lines));
+  buf_deinit(&safe);
+  buf_deinit(&lines);
+}
+
 void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *what,
                  const char *text, const char *remedy) {
   static const char *const names[] = {"ok", "note", "problem"};
@@ -36,17 +48,16 @@ void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *wh
                                   remedy ? json_io_string(remedy) : json_null()));
   if (r->json)
     return;
+  struct buf said = {0};
+  buf_printf(&said, "%s: %s", what, text);
   printf("%s%-8s%s ", cli_paint(r->colours, colours[kind]), names[kind],
          cli_paint(r->colours, COLOUR_NONE));
-  cli_put_safe(stdout, what);
-  printf(": ");
-  cli_put_safe(stdout, text);
-  printf("\n");
+  doctor_put(buf_view(&said), DOCTOR_INDENT);
   if (remedy != NULL && remedy[0] != '\0') {
-    printf("         -> ");
-    cli_put_safe(stdout, remedy);
-    printf("\n");
+    printf("%*s-> ", DOCTOR_INDENT, "");
+    doctor_put(str_from(remedy), DOCTOR_INDENT + 3);
   }
+  buf_deinit(&said);
 }
 
 static void look_at_logs(struct doctor_report *r) {

@@ -47,7 +47,8 @@ static const struct cli_option options[] = {
 struct ls {
   char where[PATHS_BYTES + 8]; /* " in FOLDER"; "": the daemon told */
   bool json, colours, any;
-  int columns;
+  bool tells_cost, tells_movement; /* there is room for them */
+  int columns, name_columns;
   size_t rows_left;
   uint64_t proof_left; /* bytes of logs that are still checked */
   size_t unproven;     /* that were too many for it */
@@ -106,16 +107,41 @@ static void put_cost(const json_t *spent, struct buf *out) {
     buf_puts(out, "?");
 }
 
+/* On a narrow terminal a row has less, so that it stays one line: no cost and origin, then no
+ * movement, and names are cut. */
+static void ls_lay_out(struct ls *ls) {
+  enum { COST_FROM = 96, MOVEMENT_FROM = 66, OTHERS = 50, OTHERS_ALONE = 48, COST = 18 };
+  enum { NAME_MIN = 8 };
+  int room = (ls->columns - OTHERS) / 2;
+  ls->tells_cost = ls->columns >= COST_FROM;
+  ls->tells_movement = ls->columns >= MOVEMENT_FROM;
+  if (ls->tells_cost)
+    room = (ls->columns - OTHERS - COST) / 2;
+  else if (!ls->tells_movement)
+    room = ls->columns - OTHERS_ALONE;
+  if (room > NAME_COLUMNS)
+    room = NAME_COLUMNS;
+  ls->name_columns = room < NAME_MIN ? NAME_MIN : room;
+}
+
+static void ls_print_head(struct ls *ls) {
+  ls_lay_out(ls);
+  printf("%s%-*s  %-*s  %-*s  ", cli_paint(ls->colours, COLOUR_DIM), ID_COLUMNS, "ID",
+         STATUS_COLUMNS, "STATUS", ls->name_columns, "WORKFLOW");
+  if (ls->tells_movement)
+    printf("%-*s  ", ls->name_columns, "MOVEMENT");
+  printf("TURNS   AGE%s%s\n", ls->tells_cost ? "      COST  BY" : "",
+         cli_paint(ls->colours, COLOUR_NONE));
+  ls->any = true;
+}
+
 static void ls_print_row(struct ls *ls, const json_t *s) {
   struct buf line = {0}, age = {0}, cost = {0};
   const char *status = ls_word(s, "status"), *message = ls_word(s, "message");
   char id[ID_COLUMNS + 1], turns[16], shown[32];
   json_int_t position = json_integer_value(json_object_get(s, "position"));
   if (!ls->any)
-    printf("%s%-*s  %-*s  %-*s  %-*s  TURNS   AGE      COST  BY%s\n",
-           cli_paint(ls->colours, COLOUR_DIM), ID_COLUMNS, "ID", STATUS_COLUMNS, "STATUS",
-           NAME_COLUMNS, "WORKFLOW", NAME_COLUMNS, "MOVEMENT", cli_paint(ls->colours, COLOUR_NONE));
-  ls->any = true;
+    ls_print_head(ls);
   (void)snprintf(id, sizeof id, "%s", ls_word(s, "id"));
   (void)snprintf(turns, sizeof turns, "%5d", (int)json_integer_value(json_object_get(s, "turns")));
   (void)snprintf(shown, sizeof shown, position > 0 ? "%s %d" : "%s", status, (int)position);
@@ -123,11 +149,14 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   buf_puts(&line, cli_paint(ls->colours, colour_of(status)));
   ls_cell(&line, shown, STATUS_COLUMNS);
   buf_puts(&line, cli_paint(ls->colours, COLOUR_NONE));
-  ls_cell(&line, ls_word(s, "workflow"), NAME_COLUMNS);
-  ls_cell(&line, ls_word(s, "movement"), NAME_COLUMNS);
+  ls_cell(&line, ls_word(s, "workflow"), ls->name_columns);
+  if (ls->tells_movement)
+    ls_cell(&line, ls_word(s, "movement"), ls->name_columns);
   put_age(ls, ls_word(s, "started"), &age);
   put_cost(json_object_get(s, "spent"), &cost);
-  buf_printf(&line, "%s  %4s  %8s  %s", turns, buf_c(&age), buf_c(&cost), ls_word(s, "origin"));
+  buf_printf(&line, "%s  %4s", turns, buf_c(&age));
+  if (ls->tells_cost)
+    buf_printf(&line, "  %8s  %s", buf_c(&cost), ls_word(s, "origin"));
   buf_deinit(&cost);
   int rest =
       ls->columns - (ID_COLUMNS + STATUS_COLUMNS + 2 * NAME_COLUMNS + 8 + 5 + 2 + 4 + 2 + 10 + 8);
