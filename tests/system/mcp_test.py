@@ -167,6 +167,13 @@ def texts_are_judged_and_read():
 def mistakes_are_told_and_end_nothing():
     with Box() as box:
         server = Server(box)
+        # Half of a character, as a client writes that cut a text by UTF-16 units; blank lines; one that is too long.
+        server.raw(b'{"jsonrpc": "2.0", "id": "half", "method": "tools/call", "params": {"name": "extract", "arguments": '
+                   b'{"text": "\\ud83d {\\"step\\": 2}"}}}')
+        got = server.read()
+        expect(got["id"] == "half" and got["result"]["structuredContent"]["value"] == {"step": 2}, got)
+        server.raw(b"\n  \n" + b'{"jsonrpc": "2.0", "id": 0, "method": "' + b"x" * (16 << 20) + b'"}')
+        expect("16 MiB" in server.read()["error"]["message"], "a line that is too long")
         for raw, code in ((b"no json", -32700), (b"[]", -32600), (b'{"id": 1}', -32600), (b"\xff\xfe", -32700)):
             server.raw(raw)
             expect(server.read()["error"]["code"] == code, raw)

@@ -1,6 +1,7 @@
 /* segue mcp: lets a client of the Model Context Protocol submit, watch and read sessions. */
 #include "cli/mcp.h"
 #include "cli/cli.h"
+#include "cli/json_io.h"
 
 #include "base/log.h"
 #include "format/json_write.h"
@@ -61,11 +62,18 @@ static void answer_beside(json_t *message) {
     (void)call_thread(message);
 }
 
+/* JSON-RPC 2.0, section 5.1: a parse error, so that nobody knows whose. */
+static void send_unreadable(const char *why) {
+  send_answer(
+      json_pack("{sssns{siss}}", "jsonrpc", "2.0", "id", "error", "code", -32700, "message", why));
+}
+
+/* With half a character, as texts have that were cut by UTF-16 units: JSON.stringify writes it. */
 static void mcp_take_line(const char *line, size_t n) {
-  json_t *message = json_loadb(line, n, JSON_ALLOW_NUL, NULL);
-  if (message == NULL) { /* JSON-RPC 2.0, section 5.1: a parse error */
-    send_answer(json_pack("{sssns{siss}}", "jsonrpc", "2.0", "id", "error", "code", -32700,
-                          "message", "this line is not JSON"));
+  struct err err;
+  json_t *message = json_io_parse("line", str_trim((struct str){line, n}), &err);
+  if (message == NULL) {
+    send_unreadable("this line is not JSON");
     return;
   }
   const char *method = json_string_value(json_object_get(message, "method"));
@@ -88,12 +96,9 @@ static int mcp_run(int argc, char **argv) {
   if (!cli_parse(&cmd_mcp, argc, argv, 0, 0, &args, &status))
     return status;
   while ((n = getline(&line, &room, stdin)) >= 0) {
-    if (n > MCP_LINE_BYTES) {
-      fprintf(stderr, "segue mcp: a line of more than 16 MiB\n");
-      free(line);
-      return STATUS_FAILED;
-    }
-    if (n > 1)
+    if (n > MCP_LINE_BYTES)
+      send_unreadable("this line has more than 16 MiB");
+    else if (str_trim((struct str){line, (size_t)n}).n > 0)
       mcp_take_line(line, (size_t)n);
   }
   free(line);
