@@ -376,8 +376,6 @@ static void sessions_on_soon(uv_timer_t *timer) {
   unsigned started = 0;
   sessions_free_dead(ss);
   forget(ss);
-  if (ss->shared)
-    sessions_claim(ss);
   uint64_t now = uv_now(ss->host->loop);
   LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_QUEUED)) {
     if (ss->draining || sessions_list_of(ss, ENTRY_RUNNING)->count >= ss->max_running)
@@ -393,6 +391,8 @@ static void sessions_on_soon(uv_timer_t *timer) {
       uv_timer_start(&ss->later, on_later, LIMIT_LOCK_RETRY_MS, 0);
   }
   release_held(ss);
+  if (ss->shared)
+    sessions_claim(ss);
 }
 
 void sessions_soon(struct sessions *ss) {
@@ -549,7 +549,7 @@ size_t sessions_queued(const struct sessions *ss) {
 }
 
 size_t sessions_busy(const struct sessions *ss) {
-  return ss->host->session_count;
+  return ss->host->session_count + sessions_claims(ss);
 }
 
 void sessions_drain(struct sessions *ss) {
@@ -597,4 +597,5 @@ void sessions_close(struct sessions *ss) {
   uv_close((uv_handle_t *)&ss->looks, NULL);
   uv_close((uv_handle_t *)&ss->mends, NULL);
   deadlines_deinit(&ss->deadlines);
+  free(ss->claim);
 }

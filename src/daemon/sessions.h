@@ -66,6 +66,8 @@ struct daemon_entry {
   bool silent;            /* somebody was told that nothing is heard of it */
 };
 
+struct sessions_claim;
+
 struct sessions {
   struct host *host;
   /* Told of each durable record, and with NULL when the session goes from memory; or NULL. */
@@ -88,6 +90,7 @@ struct sessions {
   bool draining;
   bool asking; /* there may be some that are over and wait for a person */
   bool shared; /* its store has the queue, for several daemons */
+  struct sessions_claim *claim; /* how it is asked */
   /* A durable record, for who tells persons; or NULL. */
   void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);
   void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */

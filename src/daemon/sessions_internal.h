@@ -10,8 +10,9 @@
 /* The queue is looked at, and what is over is freed, from the loop. */
 void sessions_soon(struct sessions *ss);
 void sessions_free_dead(struct sessions *ss);
-/* Takes from the queue of a shared store what there are places for; one of them. */
+/* Asks for what there are places for, if the queue of a shared store may have something. */
 void sessions_claim(struct sessions *ss);
+bool sessions_claims(const struct sessions *ss); /* is it being asked? */
 void sessions_take(struct sessions *ss, const char *id);
 
 void entry_set_state(struct daemon_entry *e, enum entry_state state);

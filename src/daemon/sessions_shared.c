@@ -7,9 +7,20 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/sessions_internal.h"
+#include "os/loop.h"
 #include "store/worker.h"
 
+#include <assert.h>
 #include <string.h>
+
+struct sessions_claim {
+  uv_work_t work;
+  bool asks, answered;
+  bool told; /* there may be something; also while it is asked */
+  bool more; /* the last answer was not its end */
+  size_t places, count;
+  struct store_id ids[LIMIT_START_COUNT];
+};
 
 static void lose_list(struct sessions *ss, enum entry_state state, const char *why) {
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[state])
@@ -40,6 +51,7 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
   struct sessions *ss = ctx;
   switch (news) {
   case WORKER_READY:
+    ss->claim->told = true;
     sessions_soon(ss);
     break;
   case WORKER_ASKED:
@@ -56,6 +68,9 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
 
 bool sessions_share(struct sessions *ss, struct err *err) {
   ss->shared = true;
+  ss->claim = xcalloc(1, sizeof *ss->claim);
+  ss->claim->work.data = ss;
+  ss->claim->told = true;
   return worker_watch(ss->env->store, ss->host->loop, sessions_on_news, ss, err);
 }
 
@@ -64,16 +79,42 @@ void sessions_unshare(struct sessions *ss) {
     worker_unwatch(ss->env->store);
 }
 
-void sessions_claim(struct sessions *ss) {
-  struct store_id ids[LIMIT_START_COUNT];
+/* --- the queue --- */
+
+static void claim_work(uv_work_t *work) {
+  const struct sessions *ss = work->data;
+  struct sessions_claim *claim = ss->claim;
   struct err err = {0};
-  size_t busy = sessions_running(ss) + sessions_queued(ss), count;
-  if (ss->draining)
+  claim->answered = worker_claim(ss->env->store, claim->places, claim->ids, &claim->count, &err);
+}
+
+static void claim_over(uv_work_t *work, int status) {
+  struct sessions *ss = work->data;
+  struct sessions_claim *claim = ss->claim;
+  assert(status == 0);
+  claim->asks = false;
+  if (!claim->answered || claim->count < claim->places)
+    claim->more = false; /* its end; the store tells when there is more */
+  for (size_t i = 0; i < claim->count && !ss->draining;
+       i++) /* else they are let go of at the end */
+    sessions_take(ss, claim->ids[i].id);
+  if (claim->count > 0 || claim->told)
+    sessions_soon(ss);
+}
+
+void sessions_claim(struct sessions *ss) {
+  struct sessions_claim *claim = ss->claim;
+  size_t busy = sessions_running(ss) + sessions_queued(ss);
+  size_t places = busy < ss->max_running ? ss->max_running - busy : 0;
+  claim->more = claim->more || claim->told;
+  if (ss->draining || claim->asks || !(claim->told || (claim->more && places > 0)))
     return;
-  size_t places = busy < ss->max_running ? ss->max_running - busy : 0; /* 0: only what is settled */
-  if (!worker_claim(ss->env->store, places < LIMIT_START_COUNT ? places : LIMIT_START_COUNT, ids,
-                    &count, &err))
-    return; /* the store does not answer: the next look is soon */
-  for (size_t i = 0; i < count; i++)
-    sessions_take(ss, ids[i].id);
+  claim->told = false; /* with no place free only what is settled */
+  claim->places = places < LIMIT_START_COUNT ? places : LIMIT_START_COUNT;
+  claim->asks = true;
+  loop_work(ss->host->loop, &claim->work, claim_work, claim_over);
+}
+
+bool sessions_claims(const struct sessions *ss) {
+  return ss->claim != NULL && ss->claim->asks;
 }

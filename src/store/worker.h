@@ -39,7 +39,7 @@ bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, voi
                   struct err *err) MUST_CHECK;
 void worker_unwatch(struct store *store);
 /* The next sessions of the queue, `max` at most, which are held from now on: store_attach them.
- * With 0 too those go back that came in a lost answer. */
+ * With 0 too those go back that came in a lost answer. Blocking; from any thread. */
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) MUST_CHECK;
 /* This worker cannot go on with a session (its folder is not here): it claims that one no more for

@@ -325,8 +325,8 @@ def it_goes_and_another_goes_on():
 
 def the_server_crashes_under_them():
     with Fleet("5m") as fleet:  # on a loaded machine it is away for long
+        ids = fleet.submit(fleet.workflow(0.3), 10)  # all there: else the first ones end meanwhile
         fleet.serve()
-        ids = fleet.submit(fleet.workflow(0.3), 10)
         fleet.until(lambda: fleet.count("state = 'held'") >= 5, "it works")
         for _ in range(2):
             SERVER.stop("immediate")

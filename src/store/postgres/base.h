@@ -42,6 +42,14 @@ struct keeper {
   atomic_bool ends;
 };
 
+struct commit_slot { /* commit.c: what is on its way to the server */
+  struct pg_base *pg;
+  uv_work_t work;
+  struct list logs;   /* struct shared_log */
+  struct list leaves; /* struct base_leave */
+  bool flies;
+};
+
 struct pg_base {
   struct pg_base *next;
   char *url;
@@ -57,7 +65,8 @@ struct pg_base {
   worker_told_fn told;
   void *told_ctx;
   struct news_item *news, **news_end;
-  struct list claimed; /* struct base_claim */
+  struct list claimed; /* struct base_claim, the oldest in front */
+  struct list leaving; /* struct base_leave, to go with the next commit; under the lock */
   struct list paused;  /* struct base_pause, the one that was noted first in front */
   struct list open;    /* struct shared_log, all that there are; under the lock, as `claimed` */
   struct seats_known *known; /* how providers stand, as the last poll told; under the lock */
@@ -66,16 +75,34 @@ struct pg_base {
   _Atomic uint64_t seats; /* that were ever asked for: their numbers */
   atomic_bool unsure;     /* the store says that more is held here than is known */
   struct list waiting;    /* struct shared_log, to be appended; the loop's thread only */
-  struct list flying;
-  uv_work_t commit;
-  bool commits;
+  struct commit_slot commits[LIMIT_STORE_COMMIT_COUNT];
+  uv_loop_t *loop; /* while it is watched ... */
+  pthread_t loop_thread;
+};
+
+/* A session's row as it was taken. */
+struct base_held {
+  uint64_t fence, seq, bytes;
+  unsigned deaths; /* of workers that had it */
+  char hash[SHA256_HEX];
+  char died[320]; /* the last of them, or "" */
 };
 
 struct base_claim { /* held for store_attach */
   struct list_node in_base;
   char id[STORE_ID_BYTES];
-  uint64_t fence;
-  uint64_t at_ms; /* clock_boot_ms */
+  struct base_held held; /* but for its fence, when the log came along */
+  struct buf log;        /* all of it, or nothing */
+  uint64_t at_ms;        /* clock_boot_ms */
+  unsigned term;
+  bool attached; /* it is just being read; who does that removes it */
+};
+
+struct base_leave {
+  struct list_node in_base;
+  char id[STORE_ID_BYTES];
+  uint64_t fence, pause_ms;
+  char *why; /* or NULL */
   unsigned term;
 };
 
@@ -105,7 +132,9 @@ bool seats_learn(struct pg_base *pg, const char *lines);
 /* Gives back what could not be given back before. The keeper's: nothing else waits for it. */
 void seats_settle(struct pg_base *pg, struct conn *conn);
 
-/* watch.c: why this worker cannot go on with a session now; owned, or NULL. */
+/* watch.c: those that are not claimed now, as an array of SQL. */
+void base_put_paused(struct pg_base *pg, struct buf *out);
+/* Why this worker cannot go on with a session now; owned, or NULL. */
 char *base_pause_why(struct pg_base *pg, const char *id);
 
 /* keeper.c: begins the lease, then the thread. */

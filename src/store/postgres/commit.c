@@ -1,10 +1,13 @@
-/* Appends what many sessions gathered in one go: what came while a commit was under way is the next
- * pipeline, with one sync.
+/* Appends what many sessions gathered in one go: what came while commits were under way is the next
+ * one, with one sync.
  *
  * DESIGN. The lists are the loop's; while a commit is under way its work has those that fly, alone.
- * No answer counts before the pipeline's sync: where a statement fails, those before it are undone,
- * and each goes alone. What is larger than a pipeline may be goes on a connection of its own, so
- * that it holds up nobody. */
+ * Two fly at once, so that the server works while the other one's answers are told; a session is in
+ * one of them at most. A commit is one call of segue.append_all and one of segue.release for each
+ * session that is let go of, in one pipeline. No answer counts before the pipeline's sync: where a
+ * statement fails, those before it are undone, and each goes alone; so does one that the server did
+ * not write, since segue.append tells why. What is larger than a pipeline may be goes on a
+ * connection of its own, so that it holds up nobody. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -12,103 +15,210 @@
 #include "os/loop.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { ALL_ARGS = 12 };
 
 struct commit_flight { /* one pipeline */
+  struct pg_base *pg;
   struct shared_log *logs[LIMIT_STORE_PIPELINE_COUNT];
-  struct append_call *calls;
-  int count;
+  struct base_leave *leaves[LIMIT_STORE_PIPELINE_COUNT];
+  int count, leave_count;
+  bool taken[LIMIT_STORE_PIPELINE_COUNT]; /* the server wrote it */
 };
 
-static struct shared_log *log_of_node(struct list_node *node) {
-  return (struct shared_log *)((char *)node - offsetof(struct shared_log, in_base));
+/* The arguments of segue.append_all. */
+struct all_call {
+  struct buf columns[8]; /* a value a session, as arrays of SQL */
+  struct buf of, seqs, ats, lines;
+  struct conn_arg args[ALL_ARGS];
+  size_t bytes;
+};
+
+static const char all_sql[] = "SELECT * FROM segue.append_all($1, $2, $3, $4, $5, $6, $7, $8, $9, "
+                              "$10, $11, $12)";
+
+/* --- the call --- */
+
+static void all_put_log(struct all_call *call, int i, struct shared_log *log) {
+  const struct store_log *base = &log->base;
+  struct buf *column = call->columns;
+  const char *comma = i > 0 ? "," : "{";
+  uint64_t at = base->bytes, seq = base->seq;
+  buf_printf(column++, "%s%s", comma, log->id);
+  buf_printf(column++, "%s%" PRIu64, comma, log->fence);
+  buf_printf(column++, "%s%" PRIu64, comma, base->seq);
+  buf_printf(column++, "%s%" PRIu64, comma, base->batch_seq);
+  buf_printf(column++, "%s%" PRIu64, comma, base->bytes + base->batch.n);
+  buf_printf(column++, "%s%s", comma, base->batch_hash);
+  buf_printf(column++, "%s%s", comma, shared_rest(log));
+  buf_printf(column++, "%s%c", comma, log->turn_over ? 't' : 'f');
+  for (struct str rest = buf_view(&base->batch); rest.n > 0;) {
+    struct str line = str_next_line(&rest);
+    conn_list_number(&call->of, (uint64_t)i + 1);
+    conn_list_number(&call->seqs, ++seq);
+    conn_list_number(&call->ats, at);
+    conn_list_bytes(&call->lines, line);
+    at += line.n + 1;
+  }
 }
+
+static void all_call_init(struct all_call *call, const struct commit_flight *f) {
+  size_t lines = 0;
+  *call = (struct all_call){0};
+  for (int i = 0; i < f->count; i++) {
+    shared_scan_batch(f->logs[i]);
+    lines += f->logs[i]->line_count;
+  }
+  conn_list_begin(&call->of, ARG_NUMBER_LIST, lines);
+  conn_list_begin(&call->seqs, ARG_NUMBER_LIST, lines);
+  conn_list_begin(&call->ats, ARG_NUMBER_LIST, lines);
+  conn_list_begin(&call->lines, ARG_BYTES_LIST, lines);
+  for (int i = 0; i < f->count; i++)
+    all_put_log(call, i, f->logs[i]);
+  for (size_t i = 0; i < ARRAY_LEN(call->columns); i++) {
+    buf_putc(&call->columns[i], '}');
+    call->args[i] = arg_text(buf_c(&call->columns[i]));
+  }
+  const struct buf *lists[] = {&call->of, &call->seqs, &call->ats, &call->lines};
+  for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+    call->args[ARRAY_LEN(call->columns) + i] = (struct conn_arg){
+        .kind = i < 3 ? ARG_NUMBER_LIST : ARG_BYTES_LIST, .bytes = buf_view(lists[i])};
+  call->bytes = call->lines.n;
+}
+
+static void all_call_deinit(struct all_call *call) {
+  for (size_t i = 0; i < ARRAY_LEN(call->columns); i++)
+    buf_deinit(&call->columns[i]);
+  buf_deinit(&call->of);
+  buf_deinit(&call->seqs);
+  buf_deinit(&call->ats);
+  buf_deinit(&call->lines);
+}
+
+/* --- one pipeline --- */
 
 static void flight_answer(void *ctx, int index, PGresult *answer) {
   struct commit_flight *f = ctx;
-  if (index < f->count && conn_rows(answer) == 1)
-    f->logs[index]->result = append_call_over(f->logs[index], answer, &f->logs[index]->err);
+  if (index > 0 || f->count == 0) /* of one that is let go of */
+    return;
+  for (int row = 0; row < conn_rows(answer); row++) {
+    uint64_t n = conn_number(answer, row, 0);
+    if (n < 1 || n > (uint64_t)f->count)
+      continue;
+    struct shared_log *log = f->logs[n - 1];
+    f->taken[n - 1] = true;
+    log->result = shared_append_is_there(log, conn_text(answer, row, 1), &log->err);
+  }
 }
 
 /* False: nothing of it is there, or nobody knows. */
-static bool fly_together(struct pg_base *pg, struct commit_flight *f) {
+static bool fly_together(struct commit_flight *f) {
   enum conn_failure failure = CONN_FINE;
   struct err err;
-  size_t bytes = 0;
-  struct conn *conn = base_take(pg, &failure, &err);
+  struct all_call call = {0};
+  struct conn *conn = base_take(f->pg, &failure, &err);
   bool ok = conn != NULL && conn_begin_pipeline(conn);
-  for (int i = 0; ok && i < f->count; i++) {
-    append_call_init(&f->calls[i], f->logs[i]);
-    bytes += f->calls[i].lines.n;
-    f->logs[i]->result = STORE_IO;
-    ok = conn_send(conn, shared_append_sql, f->calls[i].args, SHARED_ARGS);
+  if (ok && f->count > 0) {
+    all_call_init(&call, f);
+    ok = conn_send(conn, all_sql, call.args, ALL_ARGS);
+  }
+  for (int i = 0; ok && i < f->leave_count; i++) {
+    struct leave_call leave;
+    leave_call_init(&leave, f->leaves[i]);
+    ok = conn_send(conn, shared_release_sql, leave.args, LEAVE_ARGS);
   }
   FAULT_POINT("append_before");
-  ok = ok && conn_sync(conn, base_limit_ms(bytes), flight_answer, f, &failure, &err);
+  ok = ok && conn_sync(conn, base_limit_ms(call.bytes), flight_answer, f, &failure, &err);
   FAULT_POINT("append_after");
-  for (int i = 0; i < f->count; i++)
-    append_call_deinit(&f->calls[i]);
+  all_call_deinit(&call);
   if (ok)
-    base_give(pg, conn);
+    base_give(f->pg, conn);
   else
     conn_close(conn); /* half a pipeline may be in it */
   return ok;
 }
 
-static void fly_each(struct commit_flight *f) {
-  for (int i = 0; i < f->count; i++)
-    f->logs[i]->result = shared_append_alone(f->logs[i], LIMIT_STORE_TRY_MS, &f->logs[i]->err);
+static void fly_alone(struct shared_log *log) {
+  log->result = shared_append_alone(log, LIMIT_STORE_TRY_MS, &log->err);
 }
 
-static void fly(struct pg_base *pg, struct commit_flight *f) {
-  bool together = f->count > 1;
+static void fly(struct commit_flight *f) {
+  bool together = f->count + f->leave_count > 1;
 #ifdef SEGUE_FAULTS
   together = together && getenv("SEGUE_FAULT") == NULL; /* those are counted one by one */
 #endif
   for (int i = 0; together && i < f->count; i++)
-    together = base_trusts(pg, f->logs[i]->term, &f->logs[i]->err);
-  if (!together || !fly_together(pg, f))
-    fly_each(f);
-  for (int i = 0; i < f->count; i++)
-    f->logs[i]->base.syncs += together;
+    together = base_trusts(f->pg, f->logs[i]->term, &f->logs[i]->err);
+  together = together && fly_together(f);
+  for (int i = 0; i < f->count; i++) {
+    if (together && f->taken[i])
+      f->logs[i]->base.syncs++;
+    else
+      fly_alone(f->logs[i]);
+  }
+  for (int i = 0; !together && i < f->leave_count; i++)
+    if (!shared_release(f->pg, f->leaves[i]))
+      shared_release_later(f->pg, f->leaves[i]);
+  f->count = f->leave_count = 0;
 }
 
 static void commit_work(uv_work_t *work) {
-  struct pg_base *pg = work->data;
-  struct commit_flight f = {.count = 0};
+  const struct commit_slot *slot = work->data;
+  struct commit_flight *f = xcalloc(1, sizeof *f);
   size_t bytes = 0;
-  f.calls = xcalloc(LIMIT_STORE_PIPELINE_COUNT, sizeof *f.calls);
-  for (struct list_node *node = pg->flying.first; node; node = node->next) {
-    struct shared_log *log = log_of_node(node);
-    if (f.count == (int)LIMIT_STORE_PIPELINE_COUNT ||
-        (f.count > 0 && bytes + log->base.batch.n > LIMIT_STORE_PIPELINE_BYTES)) {
-      fly(pg, &f);
-      f.count = 0;
+  f->pg = slot->pg;
+  LIST_EACH(struct base_leave, leave, in_base, &slot->leaves) {
+    f->leaves[f->leave_count++] = leave;
+    if (f->leave_count == (int)LIMIT_STORE_PIPELINE_COUNT)
+      fly(f);
+  }
+  LIST_EACH(struct shared_log, log, in_base, &slot->logs) {
+    bool fits = f->count < (int)LIMIT_STORE_PIPELINE_COUNT &&
+                bytes + log->base.batch.n <= LIMIT_STORE_PIPELINE_BYTES;
+    if (f->count > 0 && !fits) {
+      fly(f);
+      memset(f->taken, 0, sizeof f->taken);
       bytes = 0;
     }
-    f.logs[f.count++] = log;
+    f->logs[f->count++] = log;
     bytes += log->base.batch.n;
   }
-  if (f.count > 0)
-    fly(pg, &f);
-  free(f.calls);
+  if (f->count + f->leave_count > 0)
+    fly(f);
+  free(f);
+}
+
+/* --- on the loop --- */
+
+static void list_move_all(struct list *to, struct list *from) {
+  while (from->first != NULL) {
+    struct list_node *node = from->first;
+    list_remove(from, node);
+    list_push_back(to, node);
+  }
 }
 
 static void commit_begin(struct pg_base *pg, uv_loop_t *loop);
 
 static void commit_over(uv_work_t *work, int status) {
-  struct pg_base *pg = work->data;
+  struct commit_slot *slot = work->data;
+  struct pg_base *pg = slot->pg;
   uv_loop_t *loop = work->loop;
   struct list flown = {0};
   assert(status == 0);
-  while (pg->flying.first != NULL) {
-    struct list_node *node = pg->flying.first;
-    list_remove(&pg->flying, node);
-    list_push_back(&flown, node);
+  list_move_all(&flown, &slot->logs);
+  while (slot->leaves.first != NULL) {
+    struct base_leave *leave = LIST_ITEM(slot->leaves.first, struct base_leave, in_base);
+    list_remove(&slot->leaves, &leave->in_base);
+    free(leave->why);
+    free(leave);
   }
-  pg->commits = false;
+  slot->flies = false;
   while (flown.first != NULL) { /* an append can be made while these are told */
-    struct shared_log *log = log_of_node(flown.first);
+    struct shared_log *log = LIST_ITEM(flown.first, struct shared_log, in_base);
     list_remove(&flown, &log->in_base);
     struct err err = log->err;
     store_append_over(&log->base, log->result, &err);
@@ -116,22 +226,35 @@ static void commit_over(uv_work_t *work, int status) {
   commit_begin(pg, loop);
 }
 
+static struct commit_slot *free_slot(struct pg_base *pg) {
+  size_t n = LIMIT_STORE_COMMIT_COUNT;
+#ifdef SEGUE_FAULTS
+  n = getenv("SEGUE_FAULT") != NULL ? 1 : n; /* in their order */
+#endif
+  for (size_t i = 0; i < n; i++)
+    if (!pg->commits[i].flies)
+      return &pg->commits[i];
+  return NULL;
+}
+
 static void commit_begin(struct pg_base *pg, uv_loop_t *loop) {
-  if (pg->commits || pg->waiting.count == 0)
+  struct commit_slot *slot = free_slot(pg);
+  if (slot == NULL)
     return;
-  pg->commits = true;
-  while (pg->waiting.first != NULL) {
-    struct list_node *node = pg->waiting.first;
-    list_remove(&pg->waiting, node);
-    list_push_back(&pg->flying, node);
-  }
-  pg->commit.data = pg;
-  loop_work(loop, &pg->commit, commit_work, commit_over);
+  list_move_all(&slot->logs, &pg->waiting);
+  (void)pthread_mutex_lock(&pg->lock);
+  list_move_all(&slot->leaves, &pg->leaving);
+  (void)pthread_mutex_unlock(&pg->lock);
+  if (slot->logs.count + slot->leaves.count == 0)
+    return;
+  slot->pg = pg;
+  slot->flies = true;
+  slot->work.data = slot;
+  loop_work(loop, &slot->work, commit_work, commit_over);
 }
 
 static void large_work(uv_work_t *work) {
-  struct shared_log *log = work->data;
-  log->result = shared_append_alone(log, LIMIT_STORE_TRY_MS, &log->err);
+  fly_alone(work->data);
 }
 
 static void large_over(uv_work_t *work, int status) {
@@ -151,4 +274,11 @@ void shared_append(struct store_log *base, uv_loop_t *loop) {
   }
   list_push_back(&log->pg->waiting, &log->in_base);
   commit_begin(log->pg, loop);
+}
+
+void shared_leave(struct pg_base *pg, struct base_leave *owned_leave) {
+  (void)pthread_mutex_lock(&pg->lock);
+  list_push_back(&pg->leaving, &owned_leave->in_base);
+  (void)pthread_mutex_unlock(&pg->lock);
+  commit_begin(pg, pg->loop);
 }

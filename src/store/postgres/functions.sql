@@ -48,6 +48,9 @@ BEGIN
   DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
   UPDATE segue.session s SET state = s.rest, owner = NULL
    WHERE s.state = 'held' AND s.owner = p_worker;
+  IF EXISTS (SELECT FROM segue.session s WHERE s.state = 'ready') THEN
+    PERFORM pg_notify('segue', 'ready');
+  END IF;
   DELETE FROM segue.worker w WHERE w.id = p_worker;
 END $$;
 
@@ -95,20 +98,29 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- The next ones of the queue that fit the worker's labels, but for those that it cannot go on with.
-CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int, p_not uuid[])
-RETURNS TABLE (o_id uuid, o_fence bigint)
+-- The next ones of the queue that fit the worker's labels, but for those that it cannot go on with;
+-- with each what it takes to go on: its row as it is then, and its log up to p_bytes. A log whose
+-- length is not the row's came from a moment before it.
+CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int, p_not uuid[], p_bytes int)
+RETURNS TABLE (o_id uuid, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_deaths int,
+               o_died text, o_asked text, o_log bytea)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   WITH w AS (SELECT labels FROM segue.worker WHERE id = p_worker AND lease_until > clock_timestamp()),
        c AS (SELECT s.id FROM segue.session s, w
               WHERE s.state = 'ready' AND s.ready_at <= clock_timestamp() AND s.needs <@ w.labels
                 AND s.id <> ALL (p_not)
-              ORDER BY s.place LIMIT p_max FOR UPDATE OF s SKIP LOCKED)
-  UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
-    FROM c WHERE s.id = c.id RETURNING s.id, s.fence
+              ORDER BY s.place LIMIT p_max FOR UPDATE OF s SKIP LOCKED),
+       u AS (UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
+               FROM c WHERE s.id = c.id RETURNING s.*)
+  SELECT u.id, u.fence, u.seq, u.bytes, encode(u.hash, 'hex'), u.deaths, u.died, u.asked,
+         CASE WHEN u.bytes <= p_bytes THEN
+           (SELECT string_agg(l.line || '\x0a'::bytea, ''::bytea ORDER BY l.seq)
+              FROM segue.line l WHERE l.session = u.id) END
+    FROM u ORDER BY u.place
 $$;
 
--- All of the lines and the row, or nothing. The same once more is ok.
+-- All of the lines and the row, or nothing. The same once more is ok. Who writes the end lets go of
+-- the session with it.
 CREATE OR REPLACE FUNCTION segue.append(p_id uuid, p_fence bigint, p_seq bigint, p_new bigint,
                                         p_bytes bigint, p_hash text, p_rest text, p_turn boolean,
                                         p_ats bigint[], p_lines bytea[])
@@ -118,6 +130,9 @@ DECLARE s segue.session;
 BEGIN
   UPDATE segue.session t
      SET seq = p_new, bytes = p_bytes, hash = decode(p_hash, 'hex'), rest = p_rest,
+         state = CASE WHEN p_rest = 'ended' THEN 'ended' ELSE t.state END,
+         owner = CASE WHEN p_rest = 'ended' THEN NULL ELSE t.owner END,
+         asked = CASE WHEN p_rest = 'ended' THEN NULL ELSE t.asked END,
          deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END
    WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state = 'held' RETURNING t.* INTO s;
   IF FOUND THEN
@@ -127,12 +142,40 @@ BEGIN
   ELSE
     SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
     o_result := CASE WHEN NOT FOUND THEN 'gone'
-                     WHEN s.fence <> p_fence OR s.state <> 'held' THEN 'fenced'
+                     WHEN s.fence <> p_fence OR s.state NOT IN ('held', 'ended') THEN 'fenced'
                      WHEN s.seq = p_new AND s.hash = decode(p_hash, 'hex') THEN 'ok'
+                     WHEN s.state = 'ended' THEN 'fenced'
                      ELSE 'conflict' END;
   END IF;
   o_seq := s.seq; o_hash := encode(s.hash, 'hex'); o_asked := s.asked;
   RETURN NEXT;
+END $$;
+
+-- The batches of many sessions in one statement: the place of each that was written, from 1 on. What
+-- became of the others segue.append tells. p_of: to which of them a line belongs.
+CREATE OR REPLACE FUNCTION segue.append_all(p_ids uuid[], p_fences bigint[], p_seqs bigint[], p_news bigint[],
+                                            p_bytes bigint[], p_hashes text[], p_rests text[], p_turns boolean[],
+                                            p_of bigint[], p_line_seqs bigint[], p_ats bigint[], p_lines bytea[])
+RETURNS TABLE (o_n bigint, o_asked text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off -- few by key, of very many
+  SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH u AS (UPDATE segue.session t
+                SET seq = b.new, bytes = b.bytes, hash = decode(b.hash, 'hex'), rest = b.rest,
+                    state = CASE WHEN b.rest = 'ended' THEN 'ended' ELSE t.state END,
+                    owner = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.owner END,
+                    asked = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.asked END,
+                    deaths = CASE WHEN b.turn THEN 0 ELSE t.deaths END
+               FROM unnest(p_ids, p_fences, p_seqs, p_news, p_bytes, p_hashes, p_rests, p_turns)
+                    WITH ORDINALITY AS b (id, fence, seq, new, bytes, hash, rest, turn, n)
+              WHERE t.id = b.id AND t.fence = b.fence AND t.seq = b.seq AND t.state = 'held'
+             RETURNING b.n, b.id, t.asked),
+       i AS (INSERT INTO segue.line (session, seq, at, line)
+             SELECT p_ids[l.n], l.seq, l.at, l.line FROM unnest(p_of, p_line_seqs, p_ats, p_lines) AS l (n, seq, at, line)
+              WHERE l.n IN (SELECT u.n FROM u))
+  SELECT u.n, u.asked FROM u;
 END $$;
 
 -- Lets go of a session. One that has no record never began. p_wait_ms: nobody takes it before.

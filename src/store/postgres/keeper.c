@@ -168,7 +168,7 @@ static void tell_asked(struct pg_base *pg, const char *lines) {
 static void keeper_count(struct keeping *k, uint64_t held) {
   struct pg_base *pg = k->pg;
   (void)pthread_mutex_lock(&pg->lock);
-  size_t known = pg->open.count + pg->claimed.count;
+  size_t known = pg->open.count + pg->claimed.count + pg->leaving.count;
   (void)pthread_mutex_unlock(&pg->lock);
   k->surplus = held > known ? k->surplus + 1 : 0;
   if (k->surplus < 2)

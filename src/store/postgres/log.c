@@ -25,6 +25,7 @@ enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, HELD_LOOK
 
 const char shared_append_sql[] =
     "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const char shared_release_sql[] = "SELECT segue.release($1, $2, $3, $4)";
 
 static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
   struct shared_log *log = xcalloc(1, sizeof *log);
@@ -68,7 +69,7 @@ static void shared_feed(struct shared_log *log, const json_t *record) {
   record_drop(&d);
 }
 
-static const char *shared_rest(const struct shared_log *log) {
+const char *shared_rest(const struct shared_log *log) {
   if (brief_is_over(&log->brief))
     return "ended";
   return brief_goes_on(&log->brief) ? "ready" : "idle";
@@ -76,13 +77,16 @@ static const char *shared_rest(const struct shared_log *log) {
 
 /* --- the batch --- */
 
-static void scan_batch(struct shared_log *log, size_t *count) {
+void shared_scan_batch(struct shared_log *log) {
   struct str rest = buf_view(&log->base.batch);
-  *count = 0;
+  if (log->told_seq == log->base.batch_seq)
+    return;
+  log->told_seq = log->base.batch_seq;
+  log->line_count = 0;
   log->turn_over = false;
   while (rest.n > 0) {
     struct str line = str_next_line(&rest);
-    ++*count;
+    log->line_count++;
     log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"") ||
                      line_is(line, "\"type\":\"session_resume\",\"reason\":\"user\"");
     json_t *record = tells_where(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
@@ -99,12 +103,11 @@ static const char *count_text(char out[24], uint64_t n) {
 
 void append_call_init(struct append_call *call, struct shared_log *log) {
   const struct store_log *base = &log->base;
-  size_t count;
   uint64_t at = base->bytes;
   *call = (struct append_call){0};
-  scan_batch(log, &count);
-  conn_list_begin(&call->ats, ARG_NUMBER_LIST, count);
-  conn_list_begin(&call->lines, ARG_BYTES_LIST, count);
+  shared_scan_batch(log);
+  conn_list_begin(&call->ats, ARG_NUMBER_LIST, log->line_count);
+  conn_list_begin(&call->lines, ARG_BYTES_LIST, log->line_count);
   for (struct str rest = buf_view(&base->batch); rest.n > 0;) {
     struct str line = str_next_line(&rest);
     conn_list_number(&call->ats, at);
@@ -128,6 +131,13 @@ void append_call_deinit(struct append_call *call) {
   buf_deinit(&call->lines);
 }
 
+void leave_call_init(struct leave_call *call, const struct base_leave *leave) {
+  call->args[0] = arg_text(leave->id);
+  call->args[1] = arg_text(count_text(call->fence, leave->fence));
+  call->args[2] = arg_text(count_text(call->pause, leave->pause_ms));
+  call->args[3] = arg_text(leave->why);
+}
+
 static enum store_result say_conflict(const struct shared_log *log, const PGresult *answer,
                                       struct err *err) {
   uint64_t seq = conn_number(answer, 0, 1);
@@ -144,16 +154,21 @@ static enum store_result say_conflict(const struct shared_log *log, const PGresu
   return STORE_CONFLICT;
 }
 
+enum store_result shared_append_is_there(struct shared_log *log, const char *asked,
+                                         struct err *err) {
+  if (!base_trusts(log->pg, log->term, err)) /* it is there; what follows is another's */
+    return STORE_FENCED;
+  if (asked[0] != '\0')
+    base_tell(log->pg, WORKER_ASKED, log->id, asked);
+  log->ended = brief_is_over(&log->brief);
+  return STORE_OK;
+}
+
 enum store_result append_call_over(struct shared_log *log, const PGresult *answer,
                                    struct err *err) {
   const char *result = conn_text(answer, 0, 0);
-  bool ok = strcmp(result, "ok") == 0;
-  if (ok && !base_trusts(log->pg, log->term, err)) /* it is there; what follows is another's */
-    return STORE_FENCED;
-  if (ok && strcmp(conn_text(answer, 0, 3), "") != 0)
-    base_tell(log->pg, WORKER_ASKED, log->id, conn_text(answer, 0, 3));
-  if (ok)
-    return STORE_OK;
+  if (strcmp(result, "ok") == 0)
+    return shared_append_is_there(log, conn_text(answer, 0, 3), err);
   if (strcmp(result, "conflict") == 0)
     return say_conflict(log, answer, err);
   if (strcmp(result, "gone") == 0)
@@ -310,7 +325,16 @@ static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_m
   }
 }
 
-/* It was claimed from the queue: its row says the rest. */
+static void held_read(struct base_held *held, const PGresult *answer) {
+  *held = (struct base_held){.fence = conn_number(answer, 0, 1),
+                             .seq = conn_number(answer, 0, 2),
+                             .bytes = conn_number(answer, 0, 3),
+                             .deaths = (unsigned)conn_number(answer, 0, 6)};
+  (void)snprintf(held->hash, sizeof held->hash, "%s", conn_text(answer, 0, 4));
+  (void)snprintf(held->died, sizeof held->died, "%s", conn_text(answer, 0, 7));
+}
+
+/* It was claimed from the queue, and its log did not come along: its row says the rest. */
 static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence, struct err *err) {
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(id)};
@@ -325,6 +349,21 @@ static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence
     return NULL;
   }
   return answer;
+}
+
+/* Makes it this worker's, if it is not by its claim. */
+static bool hold(const struct store *store, struct shared_log *log, const struct base_claim *claim,
+                 struct base_held *held, struct err *err) {
+  if (claim != NULL && claim->log.n > 0) {
+    *held = claim->held;
+    return true;
+  }
+  PGresult *answer = claim ? hold_claimed(log->pg, log->id, claim->held.fence, err)
+                           : hold_within(log->pg, log->id, store->lock_wait_ms, err);
+  if (answer != NULL)
+    held_read(held, answer);
+  conn_free(answer);
+  return answer != NULL;
 }
 
 static bool fold_damaged(struct shared_log *log, const struct err *why, struct err *err) {
@@ -352,23 +391,24 @@ static bool fold_one(struct shared_log *log, const struct log_reader *r, struct 
 }
 
 /* The row and the lines must say the same. */
-static bool fold_agrees(struct shared_log *log, const PGresult *held, struct err *err) {
-  if (log->base.seq == 0 && conn_number(held, 0, 2) == 0)
+static bool fold_agrees(struct shared_log *log, const struct base_held *held, struct err *err) {
+  if (log->base.seq == 0 && held->seq == 0)
     return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
                    log->base.name);
-  if (log->base.seq == conn_number(held, 0, 2) && log->base.bytes == conn_number(held, 0, 3) &&
-      strcmp(log->base.hash, conn_text(held, 0, 4)) == 0)
+  if (log->base.seq == held->seq && log->base.bytes == held->bytes &&
+      strcmp(log->base.hash, held->hash) == 0)
     return true;
   log->pause_ms = DAMAGED_PAUSE_MS;
   return err_set(err, ERR_CORRUPT,
                  "the store %s says that session %s has %llu records, and its log has %llu: segue "
                  "store check tells more",
-                 log->pg->shown, log->id, (unsigned long long)conn_number(held, 0, 2),
+                 log->pg->shown, log->id, (unsigned long long)held->seq,
                  (unsigned long long)log->base.seq);
 }
 
-static bool shared_fold(struct shared_log *log, const struct store_ref *ref, const PGresult *held,
-                        store_fold_fn fold, void *ctx, struct err *err) {
+static bool shared_fold(struct shared_log *log, const struct store_ref *ref,
+                        const struct base_held *held, store_fold_fn fold, void *ctx,
+                        struct err *err) {
   struct log_reader reader;
   struct str line;
   if (!reader_open(&reader, ref, err))
@@ -387,8 +427,7 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
                                 store_fold_fn fold, void *ctx, struct store_mend *mend,
                                 struct err *err) {
   char id[STORE_ID_BYTES];
-  uint64_t fence = 0;
-  unsigned term;
+  struct base_held held;
   struct pg_base *pg = shared_of(ref, id, err);
   if (pg == NULL)
     return NULL;
@@ -402,18 +441,16 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
   }
   if (!base_enter(pg, err))
     return NULL;
-  bool claimed = shared_take_claim(pg, id, &fence, &term);
+  struct base_claim *claim = shared_take_claim(pg, id);
   struct shared_log *log = shared_log_new(store, pg, id);
-  PGresult *held =
-      claimed ? hold_claimed(pg, id, fence, err) : hold_within(pg, id, store->lock_wait_ms, err);
-  bool ok = held != NULL;
+  bool ok = hold(store, log, claim, &held, err);
   if (ok) {
-    log->fence = conn_number(held, 0, 1);
-    log->deaths = (unsigned)conn_number(held, 0, 6);
-    (void)snprintf(log->died, sizeof log->died, "%s", conn_text(held, 0, 7));
+    log->fence = held.fence;
+    log->deaths = held.deaths;
+    memcpy(log->died, held.died, sizeof log->died);
   }
-  ok = ok && shared_fold(log, ref, held, fold, ctx, err);
-  conn_free(held);
+  ok = ok && shared_fold(log, ref, &held, fold, ctx, err);
+  shared_end_claim(pg, claim);
   if (ok)
     return &log->base;
   store_close(&log->base);
@@ -437,48 +474,66 @@ bool shared_set_aside(struct store_log *base, struct err *err) {
 
 /* Asked again on another connection: a lost release would leave the session held for as long as
  * this worker lives. One that was done already is told as fenced, and is no harm. */
-static bool release_now(const struct shared_log *log) {
+bool shared_release(struct pg_base *pg, const struct base_leave *leave) {
   uint64_t until = clock_mono_ms() + NOW_TRY_MS;
   enum conn_failure failure = CONN_FINE;
   struct err err;
-  char fence[24], pause[24];
-  char *why = base_pause_why(log->pg, log->id);
-  const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(fence, log->fence)),
-                                  arg_text(count_text(pause, log->pause_ms)), arg_text(why)};
+  struct leave_call call;
   bool answered = false;
+  leave_call_init(&call, leave);
   for (unsigned tries = 0; !answered; tries++) {
     PGresult *answer = NULL;
-    struct conn *conn = base_take(log->pg, &failure, &err);
+    struct conn *conn = base_take(pg, &failure, &err);
     if (conn != NULL)
-      answer = conn_ask(conn, "SELECT segue.release($1, $2, $3, $4)", NOW_TRY_MS, args,
-                        ARRAY_LEN(args), false, &failure, &err);
-    base_give(log->pg, conn);
+      answer = conn_ask(conn, shared_release_sql, NOW_TRY_MS, call.args, LEAVE_ARGS, false,
+                        &failure, &err);
+    base_give(pg, conn);
     answered = answer != NULL;
     conn_free(answer);
     if (failure != CONN_LOST || !base_pause(tries, until))
       break;
   }
-  free(why);
   return answered;
 }
 
-/* The next look for work gives it back: who polls has time to wait for the server. */
-static void release_later(const struct shared_log *log) {
+void shared_release_later(struct pg_base *pg, const struct base_leave *leave) {
   struct base_claim *claim = xcalloc(1, sizeof *claim);
-  memcpy(claim->id, log->id, sizeof claim->id);
-  claim->fence = log->fence;
-  claim->term = log->term;
-  (void)pthread_mutex_lock(&log->pg->lock);
-  list_push_front(&log->pg->claimed, &claim->in_base); /* at_ms 0: the oldest */
-  (void)pthread_mutex_unlock(&log->pg->lock);
+  memcpy(claim->id, leave->id, sizeof claim->id);
+  claim->held.fence = leave->fence;
+  claim->term = leave->term;
+  (void)pthread_mutex_lock(&pg->lock);
+  list_push_front(&pg->claimed, &claim->in_base); /* at_ms 0: the oldest */
+  (void)pthread_mutex_unlock(&pg->lock);
+}
+
+/* Who runs a loop does not wait for it. */
+static void let_go_of(struct shared_log *log) {
+  struct pg_base *pg = log->pg;
+  struct base_leave *leave = xcalloc(1, sizeof *leave);
+  memcpy(leave->id, log->id, sizeof leave->id);
+  leave->fence = log->fence;
+  leave->pause_ms = log->pause_ms;
+  leave->why = base_pause_why(pg, log->id);
+  leave->term = log->term;
+  (void)pthread_mutex_lock(&pg->lock);
+  bool later = pg->loop != NULL && pthread_equal(pg->loop_thread, pthread_self());
+  (void)pthread_mutex_unlock(&pg->lock);
+  if (later) {
+    shared_leave(pg, leave);
+    return;
+  }
+  if (!shared_release(pg, leave))
+    shared_release_later(pg, leave);
+  free(leave->why);
+  free(leave);
 }
 
 void shared_close(struct store_log *base) {
   struct shared_log *log = (struct shared_log *)base;
   struct err err;
   assert(log->in_base.list == NULL);
-  if (log->fence > 0 && base_trusts(log->pg, log->term, &err) && !release_now(log))
-    release_later(log);
+  if (log->fence > 0 && !log->ended && base_trusts(log->pg, log->term, &err))
+    let_go_of(log);
   (void)pthread_mutex_lock(&log->pg->lock);
   list_remove(&log->pg->open, &log->in_open);
   (void)pthread_mutex_unlock(&log->pg->lock);

@@ -52,25 +52,6 @@ struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], 
   return base_of(store.where, err);
 }
 
-bool shared_take_claim(struct pg_base *pg, const char *id, uint64_t *fence, unsigned *term) {
-  bool found = false;
-  (void)pthread_mutex_lock(&pg->lock);
-  struct list_node *node = pg->claimed.first, *next;
-  for (; node != NULL && !found; node = next) {
-    struct base_claim *claim = (struct base_claim *)node; /* its first member */
-    next = node->next;
-    if (strcmp(claim->id, id) != 0)
-      continue;
-    *fence = claim->fence;
-    *term = claim->term;
-    found = claim->term == base_term(pg);
-    list_remove(&pg->claimed, node);
-    free(claim);
-  }
-  (void)pthread_mutex_unlock(&pg->lock);
-  return found;
-}
-
 /* --- looking --- */
 
 static bool shared_is_there(const struct store_ref *ref) {

@@ -16,6 +16,9 @@ struct shared_log {
   uint64_t pause_ms;  /* nobody takes it for so long after it is let go of */
   struct brief brief; /* of its first record and of stops: where it belongs once it is let go of */
   bool turn_over;     /* a turn ended in the batch, or a person resumed: deaths are counted anew */
+  bool ended;         /* its end is durable, and with it it was let go of */
+  uint64_t told_seq;  /* of the last batch that `brief` knows */
+  size_t line_count;  /* of that batch */
   unsigned deaths;    /* of workers that had it, when it was taken */
   char died[320];     /* the last of them, or "" */
   struct list_node in_base, in_open;
@@ -31,10 +34,24 @@ struct append_call {
   struct conn_arg args[10];
 };
 
-enum { SHARED_ARGS = 10 };
-extern const char shared_append_sql[];
+/* The same for segue.release. */
+struct leave_call {
+  char fence[24], pause[24];
+  struct conn_arg args[4];
+};
+
+enum { SHARED_ARGS = 10, LEAVE_ARGS = 4 };
+extern const char shared_append_sql[], shared_release_sql[];
+void leave_call_init(struct leave_call *call, const struct base_leave *leave);
 void append_call_init(struct append_call *call, struct shared_log *log);
 void append_call_deinit(struct append_call *call);
+/* What the batch says of where the session belongs, once it is let go of. */
+const char *shared_rest(const struct shared_log *log);
+/* Reads the batch for that, once. */
+void shared_scan_batch(struct shared_log *log);
+/* Does the answer that it is there count? asked: of it elsewhere, or "". */
+enum store_result shared_append_is_there(struct shared_log *log, const char *asked,
+                                         struct err *err);
 /* Takes the server's answer to it. */
 enum store_result append_call_over(struct shared_log *log, const PGresult *answer, struct err *err);
 /* One batch, tried until it is settled, or until nothing answers for `try_ms`: STORE_FULL. */
@@ -46,7 +63,17 @@ struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], 
 void shared_ref(const struct store *store, const char *id, struct store_ref *ref);
 /* How many logs of that id are open here, also such as are just taken. */
 unsigned shared_open_count(struct pg_base *pg, const char *id);
-bool shared_take_claim(struct pg_base *pg, const char *id, uint64_t *fence, unsigned *term);
+/* The claim of that id, marked as attached, or NULL; shared_end_claim removes it. */
+struct base_claim *shared_take_claim(struct pg_base *pg, const char *id);
+void shared_end_claim(struct pg_base *pg, struct base_claim *claim);
+/* Copies the log that came with a claim; false: none did. */
+bool shared_claimed_log(struct pg_base *pg, const char *id, struct buf *out);
+/* Lets go of a session; asked again for as long as somebody may wait for it. Blocking. */
+bool shared_release(struct pg_base *pg, const struct base_leave *leave);
+/* The next look for work gives it back: who polls has time to wait for the server. */
+void shared_release_later(struct pg_base *pg, const struct base_leave *leave);
+/* With the next commit. The loop's thread only, while the store is watched. */
+void shared_leave(struct pg_base *pg, struct base_leave *owned_leave);
 
 /* The functions of postgres_ops, by file. */
 struct store_log *shared_create(struct store *store, const char *id, struct err *err);
