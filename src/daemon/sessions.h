@@ -88,8 +88,8 @@ struct sessions {
   uv_timer_t mends;           /* opens broken ones again */
   struct deadlines deadlines; /* of stopped ones */
   bool draining;
-  bool asking; /* there may be some that are over and wait for a person */
-  bool shared; /* its store has the queue, for several daemons */
+  bool asking;                  /* there may be some that are over and wait for a person */
+  bool shared;                  /* its store has the queue, for several daemons */
   struct sessions_claim *claim; /* how it is asked */
   /* A durable record, for who tells persons; or NULL. */
   void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);
