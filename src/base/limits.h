@@ -351,8 +351,8 @@
 #define LIMIT_STORE_POLL_MS        2000u          /* between two looks at the queue */
 #define LIMIT_STORE_PIPELINE_BYTES (256u * 1024u) /* of appends that share one sync */
 #define LIMIT_STORE_PIPELINE_COUNT 256u
-#define LIMIT_STORE_COMMIT_COUNT   2u             /* pipelines at once */
-#define LIMIT_STORE_CLAIM_BYTES    (64u * 1024u)  /* of a log that comes with its claim */
+#define LIMIT_STORE_COMMIT_COUNT   2u              /* pipelines at once */
+#define LIMIT_STORE_CLAIM_BYTES    (64u * 1024u)   /* of a log that comes with its claim */
 #define LIMIT_STORE_IDLE_COUNT     4u              /* connections that are kept */
 #define LIMIT_STORE_WINDOW_BYTES   (256 * 1024)    /* of a log, read at once */
 #define LIMIT_STORE_PART_BYTES     (1024u * 1024u) /* of a blob, a row */
