@@ -597,5 +597,4 @@ void sessions_close(struct sessions *ss) {
   uv_close((uv_handle_t *)&ss->looks, NULL);
   uv_close((uv_handle_t *)&ss->mends, NULL);
   deadlines_deinit(&ss->deadlines);
-  free(ss->claim);
 }

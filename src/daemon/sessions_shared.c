@@ -11,6 +11,7 @@
 #include "store/worker.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct sessions_claim {
@@ -77,6 +78,8 @@ bool sessions_share(struct sessions *ss, struct err *err) {
 void sessions_unshare(struct sessions *ss) {
   if (ss->shared)
     worker_unwatch(ss->env->store);
+  free(ss->claim); /* nothing is asked: sessions_busy said so */
+  ss->claim = NULL;
 }
 
 /* --- the queue --- */

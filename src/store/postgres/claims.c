@@ -1,8 +1,9 @@
 /* Takes sessions from the queue of a shared store, and keeps them until they are attached.
  *
- * DESIGN. A claim brings the row and the log, where that is small: whoever attaches it then asks the
- * server for nothing. What it brought stays true as long as the lease does, since nobody else can
- * write it. An answer that was lost leaves sessions held that nobody knows of: they are asked for. */
+ * DESIGN. A claim brings the row and the log, where that is small: whoever attaches it then asks
+ * the server for nothing. What it brought stays true as long as the lease does, since nobody else
+ * can write it. An answer that was lost leaves sessions held that nobody knows of: they are asked
+ * for. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"

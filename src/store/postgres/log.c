@@ -358,8 +358,11 @@ static bool hold(const struct store *store, struct shared_log *log, const struct
     *held = claim->held;
     return true;
   }
-  PGresult *answer = claim ? hold_claimed(log->pg, log->id, claim->held.fence, err)
-                           : hold_within(log->pg, log->id, store->lock_wait_ms, err);
+  PGresult *answer;
+  if (claim != NULL)
+    answer = hold_claimed(log->pg, log->id, claim->held.fence, err);
+  else
+    answer = hold_within(log->pg, log->id, store->lock_wait_ms, err);
   if (answer != NULL)
     held_read(held, answer);
   conn_free(answer);

@@ -45,7 +45,7 @@ extern const char shared_append_sql[], shared_release_sql[];
 void leave_call_init(struct leave_call *call, const struct base_leave *leave);
 void append_call_init(struct append_call *call, struct shared_log *log);
 void append_call_deinit(struct append_call *call);
-/* What the batch says of where the session belongs, once it is let go of. */
+/* Where the session belongs once it is let go of, as its records and the batch say. */
 const char *shared_rest(const struct shared_log *log);
 /* Reads the batch for that, once. */
 void shared_scan_batch(struct shared_log *log);
