@@ -1,15 +1,15 @@
 /* adapt.h - one schema in the dialect of a provider, and the provider's answers back.
  *
- * A provider takes only part of JSON Schema, and each another part. adapt() turns a schema (the
- * canonical one) into one that the provider takes and that asks for the same values, perhaps in
- * another shape; says of each keyword what became of it; and keeps what is needed to turn an answer
- * back. Whatever the provider promises: check what adapt_reverse returns against the canonical
- * schema.
+ * Every provider accepts only part of JSON Schema, and no two accept the same part. adapt() turns
+ * the canonical schema into one that the provider accepts and that asks for the same values,
+ * perhaps in another shape. It reports what became of each keyword, and keeps what is needed to
+ * turn an answer back. Whatever the provider promises, check what adapt_reverse returns against the
+ * canonical schema.
  *
  * Calling order: adapt, adapted_schema (send it), adapt_reverse for each answer, adapted_free.
  *
- * The map from shape to shape is a function of schema, dialect and options, so these three are all
- * that has to be stored: adapt() of the same three gives the same again, byte for byte.
+ * The mapping depends on schema, dialect and options alone, so these three are all that has to be
+ * stored: the same three give the same result, byte for byte.
  *
  * What is rewritten, where a dialect needs it, and turned back without loss:
  *   - a root that is not a plain object       -> {"value": ...}, an array {"items": ...}
@@ -22,13 +22,13 @@
  *   - oneOf, if, dependentSchemas             -> anyOf;  allOf and $ref with siblings -> merged
  *   - const                                   -> enum;   other documents -> $defs
  *
- * Null. Where an optional property was made required, null stands for "left out" and is taken out
- * again - but only where the canonical schema does not admit null there. Where it does, null is a
- * value and stays one; that the property can then not be left out is reported.
+ * Null. Where an optional property was made required, null means "left out" and is removed again,
+ * but only if the canonical schema does not admit null there. If it does, null is a value and
+ * stays; the report then says that the property can no longer be left out.
  *
- * Size, depth and work are bounded (ADAPT_TOO_COMPLEX). What a dialect cannot hold in any shape is
- * ADAPT_UNSUPPORTED; what is over a provider's limit is ADAPT_LIMIT and names limit, place and
- * number. */
+ * Size, depth and work are bounded (ADAPT_TOO_COMPLEX). A schema that the dialect cannot express in
+ * any shape is ADAPT_UNSUPPORTED; one that exceeds a provider's limit is ADAPT_LIMIT, and the error
+ * names the limit, the place and the number. */
 #ifndef SEGUE_ADAPT_ADAPT_H
 #define SEGUE_ADAPT_ADAPT_H
 
@@ -49,7 +49,7 @@ enum adapt_status {
   ADAPT_OK,
   ADAPT_INVALID_SCHEMA, /* the canonical schema is not sound */
   ADAPT_UNSUPPORTED,    /* the dialect cannot hold it */
-  ADAPT_LIMIT,          /* it would hold it, were it not for a limit of the provider */
+  ADAPT_LIMIT,          /* expressible, but over a limit of the provider */
   ADAPT_TOO_COMPLEX     /* a bound above was hit */
 };
 /* "ok", "invalid_schema", "unsupported", "limit", "too_complex" */
@@ -57,7 +57,7 @@ const char *adapt_status_name(enum adapt_status status);
 
 struct adapt_error {
   enum adapt_status status;
-  char pointer[512];     /* where in the canonical schema; of a limit: in the adapted one */
+  char pointer[512];     /* in the canonical schema; for a limit, in the adapted one */
   const char *keyword;   /* static; "" if none is to blame */
   const char *limit;     /* static name of the limit, ADAPT_LIMIT only: "nesting", ...; else NULL */
   size_t found, allowed; /* ADAPT_LIMIT only, in the limit's unit */
@@ -67,7 +67,7 @@ struct adapt_error {
 struct adapt_dialect; /* a row of the table of dialects; static */
 
 /* "openai", "openai-chat", "codex", "openrouter", "anthropic", "gemini", "ollama", "llamacpp",
- * "lmstudio", "vllm", "claude", "qwen", "opencode"; NULL if there is none of that name. */
+ * "lmstudio", "vllm", "claude", "qwen", "opencode"; NULL if no dialect has that name. */
 const struct adapt_dialect *adapt_dialect_find(const char *name);
 /* The index-th in the order above; NULL after the last. */
 const struct adapt_dialect *adapt_dialect_at(size_t index);
@@ -104,22 +104,22 @@ struct adapt_change {
 
 struct adapted;
 
-/* NULL if it failed; `error` (may be NULL) says why. `opts` may be NULL. Borrows nothing. */
+/* Returns NULL on failure; `error` (may be NULL) says why. `opts` may be NULL. Keeps no reference
+ * to its arguments. */
 struct adapted *adapt(const json_t *doc, const struct adapt_dialect *dialect,
                       const struct adapt_opts *opts, struct adapt_error *error)
     __attribute__((warn_unused_result));
 void adapted_free(struct adapted *adapted);
 
 const json_t *adapted_schema(const struct adapted *adapted); /* borrowed */
-/* In the order of the adapted schema; a keyword of a place once for each effect. */
+/* In the order of the adapted schema; a keyword appears once for each effect it has. */
 size_t adapted_change_count(const struct adapted *adapted);
 const struct adapt_change *adapted_change_at(const struct adapted *adapted, size_t index);
 /* A new [{"pointer","keyword","effect","why"}]. */
 json_t *adapted_report(const struct adapted *adapted) __attribute__((warn_unused_result));
 
-/* ADAPT_OK: *value is a new reference. An answer that does not have the adapted shape is turned
- * back as far as it can be and otherwise left as it is: the canonical schema then says what is
- * wrong. */
+/* On ADAPT_OK *value is a new reference. An answer without the adapted shape is turned back as far
+ * as possible and otherwise left alone; the canonical schema then says what is wrong. */
 enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *answer, json_t **value)
     __attribute__((warn_unused_result));
 

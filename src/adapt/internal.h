@@ -1,19 +1,19 @@
-/* Internal: what the files of adapt share.
+/* internal.h - declarations that the files of adapt share.
  *
  * DESIGN. A place of the canonical schema is a set of subschemas that all apply to the same value
- * (a struct sum of entries of the compiled schema). adapt/view.c and adapt/gather.c merge such a
- * set into one struct adapt_view: references and allOf are followed, properties of the same name
+ * (struct sum, made of entries of the compiled schema). adapt/view.c and adapt/gather.c merge such
+ * a set into one struct adapt_view: references and allOf are followed, properties of the same name
  * become sums of their own. adapt/build.c, with adapt/scalar.c, adapt/object.c and adapt/array.c,
  * turns a view into a schema of the dialect and a struct adapt_plan, the map for values of that
- * place. A sum met again is not built again: where it came by a $ref it stands in $defs, else it is
- * shared. Alternatives (anyOf, oneOf, if, dependentSchemas) are multiplied out, so that each branch
- * is a sum without alternatives.
+ * place. A sum is built once: reached through a $ref it goes into $defs, otherwise it is shared.
+ * Alternatives (anyOf, oneOf, if, dependentSchemas) are multiplied out, so that each branch is a
+ * sum without alternatives.
  *
- * Which branch a value belongs to is asked of the validator: the canonical program is run from the
- * branch's nodes, the adapted branches are compiled as one program of their own (`shapes`).
+ * The validator decides which branch a value belongs to: the canonical program is run from the
+ * branch's nodes, and the adapted branches are compiled into a program of their own (`shapes`).
  *
- * All structs live in one arena. Any failure sticks in struct adapter, so that builders need not
- * look at each step; loops look at adapter_stopped().
+ * All structs live in one arena. A failure sticks in struct adapter, so builders need not check
+ * each step; loops check adapter_stopped().
  */
 #ifndef SEGUE_ADAPT_INTERNAL_H
 #define SEGUE_ADAPT_INTERNAL_H
@@ -63,7 +63,7 @@ struct dialect_limits {
   uint32_t long_enum_characters; /* ... has at most so many characters */
   uint32_t optional_properties;
   uint32_t unions;      /* places with anyOf or several types */
-  uint32_t repetitions; /* minLength, maxLength, minItems, maxItems above are only described */
+  uint32_t repetitions; /* larger minLength, maxLength, minItems and maxItems are only described */
   uint32_t schema_name; /* characters of [A-Za-z0-9_-] */
 };
 
@@ -86,7 +86,7 @@ enum plan_kind {
   PLAN_PAIRS,  /* rest: each value of [{"key","value"}] */
   PLAN_TUPLE,  /* members "item_0"...; rest: items of "rest", if `extra` */
   PLAN_TEXT,   /* any value as JSON text */
-  PLAN_ENUM,   /* `texts`: those of the enum's values that stand as text */
+  PLAN_ENUM,   /* `texts`: those values of the enum that are sent as text */
   PLAN_UNION
 };
 enum { PLAN_NONE = UINT32_MAX };
@@ -96,7 +96,7 @@ struct item {
   uint32_t flags;
 };
 enum {
-  ITEM_PLAIN = 1, /* neither its references, its combinations nor its annotations count */
+  ITEM_PLAIN = 1, /* its references, combinations and annotations do not count */
   ITEM_SEEN = 2   /* they were followed */
 };
 struct sum {
@@ -132,7 +132,7 @@ struct adapted {
   struct arena arena;
   const struct adapt_dialect *dialect;
   struct schema *canonical; /* owned */
-  struct schema *shapes;    /* owned; NULL if no branch has to be told from another */
+  struct schema *shapes;    /* owned; NULL if there are no branches to tell apart */
   json_t *schema;           /* owned */
   json_t *kept;             /* owned: array of what plans point to */
   struct adapt_plan *plans;
@@ -185,16 +185,16 @@ struct built {
 static inline bool adapter_stopped(const struct adapter *a) {
   return a->status != ADAPT_OK;
 }
-/* The first failure counts. All return false. `entry` may be NODE_NONE. */
+/* Only the first failure is kept. All return false. `entry` may be NODE_NONE. */
 bool adapt_fail(struct adapter *a, enum adapt_status status, uint32_t entry, const char *keyword,
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const char *member,
                    enum adapt_effect effect, const char *why);
 /* Sets a member, takes the value. */
 void adapt_put(json_t *object, const char *key, json_t *value);
-/* A value as compact JSON, to be freed. */
+/* A value as compact JSON; free() it. */
 char *adapt_json_text(const json_t *value, size_t *length);
-/* JSON values in `value`, at most `most` + 1. */
+/* Counts the JSON values in `value`, up to `most` + 1. */
 size_t adapt_size(const json_t *value, size_t most);
 void adapt_keep(struct adapter *a, json_t *value); /* into out->kept; borrows */
 
@@ -209,7 +209,7 @@ unsigned adapt_type_of(const json_t *value);      /* one of T_... */
 unsigned adapt_keyword_types(enum keyword_id id); /* what a keyword is about; 0: any value */
 enum schema_status adapt_sum_check(const struct adapted *adapted, const struct sum *sum,
                                    const json_t *value);
-/* The same while building: false too if the check itself failed, which sticks. */
+/* The same while building; also false if the check itself failed, which sticks. */
 bool adapt_sum_accepts(struct adapter *a, const struct sum *sum, const json_t *value);
 
 struct view_property {
@@ -235,7 +235,7 @@ struct adapt_view {
   uint32_t reference; /* the sum was one reference to this entry, apart from annotations; or
                              NODE_NONE */
   unsigned types;     /* T_... */
-  bool typed;         /* by `type`, enum or const; else by what the keywords are about */
+  bool typed;         /* by `type`, enum or const; otherwise by the types its keywords apply to */
   bool never;
   json_t *options; /* the values of enum and const that all parts accept, owned by out->kept;
                              NULL: no such keyword */
@@ -267,7 +267,7 @@ bool adapt_view(struct adapter *a, const struct sum *sum, struct adapt_view *vie
 /* The count of a keyword such as minItems, the tightest of all parts; false if there is none. */
 bool adapt_view_count(const struct adapt_view *view, enum keyword_id id, uint64_t *count);
 
-/* Keywords of entries, as their draft and vocabularies have them; NULL: none. */
+/* The keywords of an entry under its draft and vocabularies; NULL: none. */
 unsigned adapt_draft_of(const struct adapter *a, uint32_t entry);
 const struct keyword *adapt_keyword_of(const struct adapter *a, uint32_t entry, const char *name);
 const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry);
@@ -294,14 +294,15 @@ void adapt_words_add(struct adapt_words *words, const char *format, ...)
 /* Says the keyword in words and reports it. */
 void adapt_words_keyword(struct adapter *a, struct adapt_words *words, const struct view_word *word,
                          const char *why);
-/* Sets title and description, of what there is. Deinits `words`. */
+/* Sets title and description where there are any. Deinits `words`. */
 void adapt_words_put(json_t *schema, const struct adapt_view *view, struct adapt_words *words);
 
 /* --- the rest --- */
 
 /* adapt/build.c */
 struct built adapt_build(struct adapter *a, const struct sum *sum);
-/* One of several sums; `branches` gives each its place in the map. Puts the words. */
+/* A choice between several sums; `branches` gives each its place in the mapping. Writes the words
+ * too. */
 struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count,
                          const struct adapt_view *view, struct adapt_words *words);
 uint32_t adapt_plan_new(struct adapter *a, enum plan_kind kind);
@@ -313,7 +314,7 @@ static inline bool adapt_has(const struct adapter *a, enum dialect_flag flag) {
   return a->dialect->flags & flag;
 }
 json_t *adapt_typed(const char *type); /* {"type":type} */
-bool adapt_single(unsigned types);     /* one name of a type says it all */
+bool adapt_single(unsigned types);     /* a single type name says it all */
 /* "type" for a mask of scalars: a name, or a list of names. */
 void adapt_put_type(json_t *schema, unsigned types);
 struct built adapt_options_of(struct adapter *a, const struct adapt_view *view,
