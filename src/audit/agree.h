@@ -1,20 +1,21 @@
-/* agree.h - who says the same of the same turns: recorded verdicts, stages that read something and
- * did not decide, votes of panels, later judgings, and people's labels, in pairs and by movement.
+/* agree.h - how far raters agree on the same turns, in pairs and by movement. Raters are recorded
+ * verdicts, stages that read something without deciding, votes of panels, later judgings, and
+ * people's labels.
  *
  *   agree = agree_new(census);                 whose filters and names count; borrowed
- *   agree_labels(agree, &store, &err)          before the logs of that store are read
- *   agree_rejudged(agree, &store, &err)        the same, of what segue rejudge found
+ *   agree_labels(agree, &store, &err)          call it before that store's logs are read
+ *   agree_rejudged(agree, &store, &err)        the same for what segue rejudge found
  *   agree_read(agree, &ref) or agree_read_store(agree, &store, &err)     any number of times
  *   agree->pairs[i] ..., kappa_of(&pair->table), agree_advice(...)
  *   agree_free(agree)
  *
  * Raters: "verdict" (what the session went on with), "human" (a person's verdict in its place),
- * "stage NAME", "vote N PROVIDER/MODEL", "rejudge NAME" (of repeats with " #2" behind it),
- * "label BY". Of two labels of one person the later counts.
+ * "stage NAME", "vote N PROVIDER/MODEL", "rejudge NAME" (repeats end in " #2" and so on), "label
+ * BY". If a person labelled a turn twice, the later label counts.
  *
- * Of a sample by strata (segue label --sample) each label stands for the judgments of its stratum
- * divided by those that this person labelled there, so that shares are those of all of them; the
- * intervals are those of such a sample. Other labels of who has drawn ones would bend that and are
+ * In a stratified sample (segue label --sample) a label's weight is the number of judgments in its
+ * stratum over the number this person labelled there, so that shares estimate the whole population
+ * and intervals fit the design. A person's labels outside their own sample would bias this and are
  * left out (`undrawn`). Memory: LIMIT_AUDIT_PAIR_COUNT pairs. */
 #ifndef SEGUE_AUDIT_AGREE_H
 #define SEGUE_AUDIT_AGREE_H
@@ -24,7 +25,7 @@
 #include "audit/rejudged.h"
 #include "store/label.h"
 
-enum { AGREE_STRATA_MAX = 32 }; /* of one pair: with more, its interval takes them as one */
+enum { AGREE_STRATA_MAX = 32 }; /* for one pair; with more, its interval treats them as one */
 
 struct agree_pair {
   char *workflow, *movement, *first, *second;
@@ -35,7 +36,7 @@ struct agree_pair {
 };
 struct kappa agree_kappa(const struct agree_pair *pair);
 
-struct agree_stratum { /* what one person was to label */
+struct agree_stratum { /* what one person was asked to label */
   uint64_t population, labels;
 };
 
@@ -72,7 +73,7 @@ bool agree_read_store(struct agree *a, const struct store *store, struct err *er
 void agree_sort(struct agree *a); /* by workflow, movement, raters */
 void agree_free(struct agree *a);
 
-/* One sentence that the numbers allow; "too few" when they do not. Appends. */
+/* Appends the one sentence that the numbers support, or "too few". */
 void agree_advice(const struct agree_pair *pair, struct buf *out);
 json_t *agree_pair_json(const struct agree_pair *pair);
 

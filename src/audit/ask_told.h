@@ -1,5 +1,5 @@
-/* ask_told.h - what the records of one question told, live or read back from its log, and the
- * result that is made of them: what `segue ask` and the daemon answer, and `segue resume`.
+/* ask_told.h - gathers what the records of one question say, live or read back from its log, and
+ * makes of them the result that `segue ask`, `segue resume` and the daemon return.
  *
  *   struct ask_told told = {0};
  *   ask_told_feed(&told, record)             each record, in order
@@ -22,7 +22,7 @@ struct ask_told {
 
 void ask_told_feed(struct ask_told *t, const json_t *record);
 void ask_told_deinit(struct ask_told *t);
-/* Whether a call is one that is to bring the value. */
+/* Whether a call was made to bring the value. */
 bool ask_told_generates(const struct ask_told *t, long call);
 /* Whether a session is a question of `segue ask`, by its first record. */
 bool ask_told_is_of(const json_t *session_start);

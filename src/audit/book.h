@@ -1,11 +1,11 @@
-/* book.h - a session log as its readers have it: line by line from the start, each checked against
- * the chain (hash, seq) before it is given out.
+/* book.h - reads a session log line by line from the start, checking each line against the chain
+ * (hash, seq) before handing it out.
  *
  *   book_open(&b, &ref, places, &err)
  *   while ((record = book_next(&b)) != NULL) { ...; json_decref(record); }
- *   b.state says why there is no more; b.damage what is wrong with record b.records + 1
- *   book_again(&b)             then book_next gives what was appended since
- *   book_get(&b, seq, &err)    a record that was given out once more (needs `places`)
+ *   b.state says why it stopped; b.damage what is wrong with record b.records + 1
+ *   book_again(&b)             then book_next returns what was appended since
+ *   book_get(&b, seq, &err)    an earlier record once more (needs `places`)
  *   book_close(&b)
  *
  * Memory: the longest line, and with `places` 40 bytes a record. Never writes, never locks. */
@@ -45,22 +45,22 @@ struct book {
   uint64_t records; /* sound ones */
   uint64_t end;     /* bytes of the log that are sound */
   uint64_t torn_bytes;
-  struct str line; /* of the record given out last, without its newline; until the next call */
+  struct str line; /* the last record returned, without its newline; valid until the next call */
   struct err damage;
   bool keeps_places;
-  struct book_place *places; /* in the order in which the records were given out */
+  struct book_place *places; /* in the order in which records were returned */
   size_t place_count;
 };
 
 bool book_open(struct book *b, const struct store_ref *ref, bool places,
                struct err *err) MUST_CHECK;
 json_t *book_next(struct book *b); /* new reference or NULL */
-/* After BOOK_DAMAGED: what can still be read, from the damaged line on; nothing vouches for it. */
+/* After BOOK_DAMAGED: reads on from the damaged line; nothing vouches for what it returns. */
 json_t *book_next_unproven(struct book *b);
 /* False when the log is gone. Follows a log that was replaced by its owner. */
 bool book_again(struct book *b);
 json_t *book_get(const struct book *b, uint64_t seq, struct err *err);
-/* For texts that stand elsewhere in the log or in blobs. Borrows the book. */
+/* Fetches texts that stand elsewhere in the log or in blobs. Borrows the book. */
 struct recall book_recall(const struct book *b);
 /* True while a process holds the log: a session runs. */
 bool book_owned(const struct book *b);

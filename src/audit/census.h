@@ -1,4 +1,4 @@
-/* census.h - the judgments of many logs counted: which, by what, and all that `segue audit` tells.
+/* census.h - counts the judgments of many logs: everything that `segue audit` reports.
  *
  *   census = census_new();
  *   census_filter(census, CENSUS_WORKFLOW, "a,b", &err) ...; census->min_stages = 2; ...
@@ -7,8 +7,8 @@
  *   census_sort(census)              then its tables, or census_group_json, census_totals_json
  *   census_free(census)
  *
- * Memory: bounded, whatever is in the logs (limits.h: LIMIT_AUDIT_*). No log ends it: those that
- * are torn, tampered, foreign or cannot be read are counted apart, and some are named. */
+ * Memory is bounded whatever the logs hold (limits.h: LIMIT_AUDIT_*). No log stops the count: logs
+ * that are torn, tampered with, foreign or unreadable are counted apart, and some are named. */
 #ifndef SEGUE_AUDIT_CENSUS_H
 #define SEGUE_AUDIT_CENSUS_H
 
@@ -82,30 +82,30 @@ struct census {
 };
 
 struct census *census_new(void);
-/* words: with commas. NULL is fine. False: a method or an outcome that there is not. */
+/* words: separated by commas; NULL is fine. False: there is no such method or outcome. */
 bool census_filter(struct census *c, enum census_word what, const char *words,
                    struct err *err) MUST_CHECK;
-/* Does a filter leave a word? NULL is a word that is not known. */
+/* Does the filter let a word through? NULL is an unknown word. */
 bool census_wants(const struct census *c, enum census_word what, const char *word);
 /* Does the row pass all filters? Its words are numbers of c->names. */
 bool census_wants_row(const struct census *c, const struct row *row);
-/* False: a key that there is not; err says which there are. */
+/* False: there is no such key; err lists those there are. */
 bool census_by(struct census *c, const char *keys, struct err *err) MUST_CHECK;
 void census_read(struct census *c, const struct store_ref *ref);
 bool census_read_store(struct census *c, const struct store *store, struct err *err) MUST_CHECK;
 void census_sort(struct census *c);
 void census_free(struct census *c);
 
-/* The i-th of "groups" and the "totals" of schemas/audit.json: new references. NULL behind the last
- * group. One at a time, for all of them as trees are many times their size. */
+/* The i-th of "groups" and the "totals" of schemas/audit.json: new references; NULL after the last
+ * group. One at a time, because as trees the groups take many times their size. */
 json_t *census_group_json(const struct census *c, size_t i);
 json_t *census_totals_json(const struct census *c);
 /* A share of all judgments. */
 double census_share(const struct census *c, uint64_t judgments);
-/* The share of a movement's judgments in which a stage that reads words did not decide; of what a
- * judge was asked the share that could not be read. */
-/* Appends the groups that census_by asked for, else those by match method, as CSV (RFC 4180) with
- * a head; durations in ms, costs in US dollars. */
+/* Two shares: of a movement's judgments, those in which a stage that reads words did not decide; of
+ * the questions to a judge, those whose answer could not be read. */
+/* Appends the groups that census_by asked for, or those by match method, as CSV (RFC 4180) with a
+ * header line; durations in ms, costs in US dollars. */
 void census_csv(const struct census *c, struct buf *out);
 double census_unsure(const struct tally_group *g);
 double census_unreadable(const struct tally_group *g);

@@ -1,23 +1,23 @@
-/* census_kept.h - the census of a whole store from what was counted before: the judgments of logs
- * that ended and were found sound are counted once and kept beside the logs; only what is new, or
- * goes on, is read.
+/* census_kept.h - the census of a whole store, built on earlier counts. Judgments of logs that have
+ * ended and are sound are counted once and kept beside the logs; only new logs and those still
+ * growing are read.
  *
  *   if (census_kept_can(by)) c = census_kept_read(&store, by, &told, &err)
- *   census_sort(c) ...; census_free(c)       NULL: nothing can be kept of it: read it as a census
+ *   census_sort(c) ...; census_free(c)       NULL: nothing can be kept; use census_read_store
  *
- * A log that ended is not looked at again: that it is still what was written is what `segue verify`
- * says, or an audit without this. By one key at most, without filters: a census with all of it is
- * kept, one table a key. A log that was removed makes all of it be counted anew. */
+ * A log that has ended is not read again: whether it is still what was written is for `segue
+ * verify`, or an audit without this, to say. It works by one key at most and without filters, since
+ * one table a key is kept. Removing a log makes everything be counted anew. */
 #ifndef SEGUE_AUDIT_CENSUS_KEPT_H
 #define SEGUE_AUDIT_CENSUS_KEPT_H
 
 #include "audit/census.h"
 
 struct census_kept_told {
-  uint64_t known, read; /* logs that were not read, and that were */
+  uint64_t known, read; /* logs that were skipped, and logs that were read */
 };
 
-/* by: as of census_by, or NULL. */
+/* by: as for census_by, or NULL. */
 bool census_kept_can(const char *by);
 struct census *census_kept_read(const struct store *store, const char *by,
                                 struct census_kept_told *told, struct err *err);

@@ -1,10 +1,10 @@
-/* chain.h - checks the hashes of a log in a thread beside the one that reads its records. Half of
- * what it takes to prove a long log is SHA-256, and each line's hash stands at its end, so the two
- * need nothing of each other.
+/* chain.h - checks the hashes of a log in a thread beside the one that reads its records. SHA-256
+ * is half of the work of proving a long log, and as each line carries its hash at its end, the two
+ * threads need nothing from each other.
  *
- *   chain_start(&c, &ref)     false: no thread is to be had, or the log cannot be opened
+ *   chain_start(&c, &ref)     false: no thread could be started, or the log cannot be opened
  *   chain_join(&c)            waits; then c.records lines are chained, in the order of the log
- * It reads the log by itself, and stops at its end or at the first line that is not chained. */
+ * It reads the log itself and stops at the end or at the first line that breaks the chain. */
 #ifndef SEGUE_AUDIT_CHAIN_H
 #define SEGUE_AUDIT_CHAIN_H
 

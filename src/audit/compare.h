@@ -1,13 +1,13 @@
-/* compare.h - two sessions side by side: their turns aligned by movement, and where they part.
+/* compare.h - two sessions side by side: aligns their turns by movement and finds where they part.
  *
  *   compare_log(&a, &ref, &err) and compare_log(&b, ...)     a log each
  *   rows = compare_align(&a, &b, &count)                        free() it
  *   compare_side_deinit(&a) ...
  *
- * Of a fork and its parent the turns that the fork took over come first: they are the parent's, and
- * both have them (COMPARE_SHARED), as long as that log holds the very record behind which it
- * was forked. The other turns are aligned by the longest common sequence of their movements (up to
- * COMPARE_ALIGN_COUNT turns each; beyond, one by one). Texts are raw. */
+ * For a fork and its parent, the turns that the fork took over come first and count as shared
+ * (COMPARE_SHARED), provided the parent's log still holds the exact record after which it was
+ * forked. The other turns are aligned by the longest common subsequence of their movements (up to
+ * COMPARE_ALIGN_COUNT turns each; beyond that, one by one). Texts are raw. */
 #ifndef SEGUE_AUDIT_COMPARE_H
 #define SEGUE_AUDIT_COMPARE_H
 
@@ -28,7 +28,7 @@ struct compare_turn {
   json_t *files; /* {path: [added, removed]}; owned */
 };
 
-struct compare_fork { /* of what a session was forked from; session "": it was not */
+struct compare_fork { /* what a session was forked from; session "": it was not forked */
   char session[40], hash[SHA256_HEX];
   uint64_t seq; /* of the last record that it took over */
   long turns;   /* it took over turns up to this one */
@@ -54,7 +54,7 @@ enum compare_difference {                       /* bits */
                           COMPARE_METHOD = 4,
                           COMPARE_TEXT = 8, /* the agent said something else */
                           COMPARE_FILES = 16,
-                          COMPARE_SHARED = 32 /* no difference: a fork took it over */
+                          COMPARE_SHARED = 32 /* not a difference: a fork took it over */
 };
 
 struct compare_row {
@@ -64,14 +64,14 @@ struct compare_row {
 
 bool compare_log(struct compare_side *side, const struct store_ref *ref,
                  struct err *err) MUST_CHECK;
-/* Appends the agent's answer, raw; nothing before there is one. */
+/* Appends the agent's answer, raw; nothing if there is none yet. */
 bool compare_text(const struct compare_side *side, const struct compare_turn *turn, struct buf *out,
                   struct err *err) MUST_CHECK;
 void compare_side_deinit(struct compare_side *side);
 struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
                                   size_t *count);
-/* The side that the other was forked from, or NULL; *turns: how many of its turns both have. False
- * in *proven: its log does not hold the record that the fork names. */
+/* The side that the other was forked from, or NULL; *turns: how many of its turns they share;
+ * *proven is false if its log does not hold the record that the fork names. */
 const struct compare_side *compare_shared(const struct compare_side *a,
                                           const struct compare_side *b, size_t *turns,
                                           bool *proven);

@@ -2,14 +2,14 @@
  *
  *   draw_init(&d, census, "method,movement", 50, "seed", &err)   whose filters and names count;
  *                                     "" instead of keys: all are one stratum
- *   draw_read_store(&d, &store, &err)                  any number of times
+ *   draw_read_store(&d, &store, &err)                  as often as needed
  *   draw_end(&d, &err)              d.turns[i], in random order; draw_stratum(&d, turn, &text)
  *   draw_deinit(&d)
  *
- * Each stratum gets as many as any other, while it has that many. Which ones is a matter of a hash
- * of the seed, the session and the turn alone: the same logs give the same sample, so that one that
- * was left can be gone on with, and a log that is added changes little. Judgments that no judge was
- * needed for are not drawn and are no part of the population. */
+ * Every stratum gets an equal number as far as it has enough. A hash of seed, session and turn
+ * alone picks them, so the same logs give the same sample, an unfinished sample can be continued,
+ * and an added log changes little. Judgments that needed no judge are neither drawn nor counted in
+ * the population. */
 #ifndef SEGUE_AUDIT_DRAW_H
 #define SEGUE_AUDIT_DRAW_H
 
@@ -25,7 +25,7 @@ struct draw_turn {
   uint64_t order;
 };
 
-struct draw_list { /* the first of a stratum, by their order */
+struct draw_list { /* the first ones of a stratum in hash order */
   struct draw_turn *items;
   size_t count, room;
 };
@@ -47,7 +47,7 @@ bool draw_init(struct draw *d, struct census *census, const char *by, size_t wan
                struct err *err) MUST_CHECK;
 bool draw_read_store(struct draw *d, const struct store *store, struct err *err) MUST_CHECK;
 bool draw_end(struct draw *d, struct err *err) MUST_CHECK;
-/* "method=ai_judge,movement=review", and how many judgments it has. Appends. */
+/* Appends "method=ai_judge,movement=review" and returns how many judgments the stratum has. */
 uint64_t draw_stratum(const struct draw *d, const struct draw_turn *turn, struct buf *out);
 void draw_deinit(struct draw *d);
 

@@ -2,9 +2,9 @@
  * skipped, its calls, what was asked, the raw reply, what the extractor and the tag reader found in
  * it, the validator's errors, why the next stage was tried, and the verdict.
  *
- * Drawn from the log alone: prompts are brought back from their parts, readings are made again from
- * the raw reply with the reader that judged. All texts of the log are safe for a terminal. Lines
- * that start a section begin in the first column, all others with a space.
+ * Drawn from the log alone: prompts are rebuilt from their parts, and replies are read again with
+ * the reader that judged. Texts from the log are made safe for a terminal. Section titles begin in
+ * the first column, all other lines with a space.
  *
  *   read the whole log into a book with `places`, then
  *   explain_find(&book, "review#2", &found, &err)
@@ -27,7 +27,7 @@ bool explain_find(const struct book *book, const char *word, struct explain_foun
 struct explain_opts {
   bool full;                   /* no text is cut */
   size_t columns;              /* longer lines of texts are cut, unless full; 0: never */
-  const struct pen_sink *sink; /* takes all of it, uncut and raw, instead of `out`; or NULL */
+  const struct pen_sink *sink; /* receives everything, uncut and raw, instead of `out`; or NULL */
 };
 
 bool explain_turn(const struct book *book, long turn, const struct explain_opts *opts,

@@ -1,7 +1,7 @@
-/* explain_internal.h - what the parts of explain.h share: the story of one turn while it is told,
- * and who tells what. explain_call.c: calls with their prompts and answers; explain_stage.c: the
- * stages of a judgment; explain_value.c: the checks of a value; explain_group.c: the children of a
- * group; explain.c: the rest, in the order of the log. */
+/* explain_internal.h - shared by the parts of explain.h: the story of one turn while it is being
+ * told. explain_call.c tells calls with their prompts and answers; explain_stage.c the stages of a
+ * judgment, explain_value.c the checks of a value, explain_group.c the children of a group, and
+ * explain.c the rest, in the order of the log. */
 #ifndef SEGUE_AUDIT_EXPLAIN_INTERNAL_H
 #define SEGUE_AUDIT_EXPLAIN_INTERNAL_H
 
@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-/* All that is known while one turn is explained. */
+/* Everything known while one turn is being explained. */
 struct story {
   const struct book *book;
   struct pen pen;
@@ -45,7 +45,7 @@ struct call_view {
 void explain_call_of(const struct story *s, json_int_t call, struct call_view *out);
 /* The answer's exact bytes, from the record or from its blob, appended. */
 void explain_answer_of(struct story *s, const json_t *end, struct buf *out);
-/* The paths that a call was denied, by its own words, where a sandbox held it. */
+/* The paths that a sandboxed call was denied, according to its own output. */
 void explain_denied(struct story *s, json_int_t call, const struct call_view *c);
 /* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
 void explain_own_call(struct story *s, const json_t *start);

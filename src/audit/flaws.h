@@ -1,6 +1,6 @@
-/* flaws.h - answers that were not what was asked for, of many sessions: grouped by what is wrong,
- * and written out as cases. They are answers that must give a value (check records), and those of
- * judges that no stage could use (stage records: unreadable, invalid, out_of_range, hidden,
+/* flaws.h - answers that were not what was asked for, from many sessions, grouped by what is wrong
+ * and written out as cases. They are answers that had to give a value (check records), and judges'
+ * answers that no stage could use (stage records: unreadable, invalid, out_of_range, hidden,
  * ambiguous).
  *
  *   flaws = flaws_new(census);              whose filters count; borrowed
@@ -9,8 +9,9 @@
  *   flaws_sort(flaws); flaws->groups ... or flaws_json(flaws)
  *   flaws_free(flaws)
  *
- * A log counts only when it is sound, or sound but for its end. Memory is bounded: of a log
- * LIMIT_AUDIT_FLAW_COUNT answers are kept, and as many groups of all; `left_out` counts the rest.
+ * A log counts only if it is sound, or sound but for its end. Memory is bounded: at most
+ * LIMIT_AUDIT_FLAW_COUNT answers are kept from a log, and as many groups in all; `left_out` counts
+ * the rest.
  *
  * A case: {"id": "SESSION/TURN/CALL", "text": the answer, "schema"?: what it had to follow,
  * "data"?: the answer's value where it is nothing but JSON, "prompt_sha256"?, "errors": [{"path",
@@ -53,7 +54,7 @@ void flaws_sort(struct flaws *f); /* the most frequent first */
 json_t *flaws_json(const struct flaws *f);
 void flaws_free(struct flaws *f);
 
-/* empty, json, json_cut (begins as JSON and does not end so), fenced, json_in_prose, prose. */
+/* empty, json, json_cut (begins as JSON and breaks off), fenced, json_in_prose, prose. */
 const char *flaws_shape(struct str text);
 
 #endif

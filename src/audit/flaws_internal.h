@@ -1,4 +1,4 @@
-/* flaws_internal.h - the failing answers of one log, and each as a case. */
+/* flaws_internal.h - collects the failing answers of one log and writes each as a case. */
 #ifndef SEGUE_AUDIT_FLAWS_INTERNAL_H
 #define SEGUE_AUDIT_FLAWS_INTERNAL_H
 

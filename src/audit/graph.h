@@ -1,4 +1,4 @@
-/* graph.h - a workflow drawn: its movements, its rules, and, with the records of a session, which
+/* graph.h - draws a workflow: its movements, its rules and, given the records of a session, which
  * of them it took, how often and by which method.
  *
  *   g = graph_new(workflow); graph_feed(g, record) for each of a session's; graph_ascii(g, &out);
@@ -16,12 +16,13 @@ struct graph;
 struct graph *graph_new(struct workflow *workflow);
 void graph_free(struct graph *graph); /* NULL is fine */
 
-/* A record of a session: its turns and judgments count, all others are passed over. */
+/* Takes a record of a session; only turns and judgments count. */
 void graph_feed(struct graph *graph, const json_t *record);
-/* Turns whose movement or rule this workflow has not: the file is another than the session's. */
+/* Counts turns whose movement or rule this workflow lacks: the file is not the one the session
+ * ran. */
 long graph_strangers(const struct graph *graph);
 
-/* Rows in the file's order, edges as rails on their left: one rail for all that lead to one
+/* Rows in the file's order with edges as rails to their left, one rail for all edges into the same
  * movement. */
 void graph_ascii(const struct graph *graph, struct buf *out);
 /* A flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html); taken edges are thick. */

@@ -1,4 +1,4 @@
-/* kappa.h - two raters' verdicts on the same turns: how far they agree beyond chance.
+/* kappa.h - how far two raters' verdicts on the same turns agree beyond chance.
  *
  * Cohen's kappa (1960) with the large-sample standard error of Fleiss, Cohen and Everitt (1969) for
  * a kappa that is not 0, and its 95 % interval. A weighted table (a sample by strata) has the size
@@ -21,16 +21,16 @@ struct kappa_table {
 struct kappa {
   unsigned long n;
   double agreement, agreement_low, agreement_high; /* shares */
-  bool known;                                      /* false: both always say one and the same */
+  bool known;                                      /* false: both always say the same one thing */
   double kappa, low, high;
 };
 
-/* Verdicts: number of a rule, 0 for none. */
+/* A verdict is the number of a rule, or 0 for none. */
 void kappa_add(struct kappa_table *t, long first, long second, double weight);
 struct kappa kappa_of(const struct kappa_table *t);
 
-/* Those turns by the stratum that they were drawn from: n of `population`, each for
- * population / drawn of them. */
+/* The turns of one stratum: n drawn from `population`, each standing for population / drawn
+ * turns. */
 struct kappa_stratum {
   double weight; /* of one turn */
   unsigned long n;
@@ -38,10 +38,10 @@ struct kappa_stratum {
 };
 void kappa_stratum_add(struct kappa_stratum *s, long first, long second);
 /* The table of a stratified sample, with the intervals of its design: the sum of the strata's own
- * variances (Cochran 1977, 5.9), of kappa by its linear part (Woodruff 1971). A stratum of few in
- * which all agree has not no variance: to each are added, for its variance alone, one turn that
- * agrees and one that does not (for the share), or six that are as all are (for kappa). Simulated
- * in tests/unit/audit/kappa_test.c. Strata drawn whole add none. */
+ * variances (Cochran 1977, 5.9), of kappa by its linear part (Woodruff 1971). A small stratum in
+ * which all agree is not without variance: for the variance alone each stratum gets one more turn
+ * that agrees and one that does not (for the share), or six like the whole sample (for kappa).
+ * Simulated in tests/unit/audit/kappa_test.c. Strata drawn whole add none. */
 struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_stratum *strata,
                              size_t count);
 /* Wilson's 95 % interval of a share of n. */

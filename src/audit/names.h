@@ -1,8 +1,8 @@
-/* names.h - words as numbers: each distinct one is kept once. Bounded, for words come from logs.
+/* names.h - words as numbers: each distinct word is kept once. Bounded, since words come from logs.
  *
- * `struct name_list n = {0};` then names_add; 0 stands for "none", and 1 for each word beyond
- * the bound (LIMIT_AUDIT_NAME_COUNT). A word that is longer than LIMIT_AUDIT_NAME_BYTES is cut.
- * Texts live until names_deinit and are raw. */
+ * `struct name_list n = {0};` then names_add; 0 stands for "none", and 1 for each word beyond the
+ * bound (LIMIT_AUDIT_NAME_COUNT). A word longer than LIMIT_AUDIT_NAME_BYTES is cut. Texts are raw
+ * and live until names_deinit. */
 #ifndef SEGUE_AUDIT_NAMES_H
 #define SEGUE_AUDIT_NAMES_H
 

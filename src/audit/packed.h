@@ -1,12 +1,12 @@
-/* packed.h - counts as bytes, for this machine and this program: what census_kept.h writes and
- * reads back. Readers check every bound; what they read was summed by the writer. */
+/* packed.h - counts as bytes, for this machine and this program alone: the form in which
+ * census_kept.h writes and reads. Readers check every bound; the writer adds a checksum. */
 #ifndef SEGUE_AUDIT_PACKED_H
 #define SEGUE_AUDIT_PACKED_H
 
 #include "audit/tally.h"
 #include "base/buf.h"
 
-struct packed { /* to read from; bad once it was too short or not what was to be there */
+struct packed { /* a reader; bad once the bytes were too short or not what was expected */
   struct str rest;
   bool bad;
 };
@@ -16,9 +16,9 @@ void packed_put_number(struct buf *out, uint64_t n);
 void packed_take(struct packed *in, void *bytes, size_t n); /* zeros when there is no more */
 uint64_t packed_take_number(struct packed *in);
 
-/* All words, and the numbers that they have in another list. */
+/* All words, mapped to their numbers in another list. */
 void packed_put_names(struct buf *out, const struct name_list *names);
-/* map[n]: what word n is now; free() it. *count: how many there are. */
+/* map[n] is the new number of word n; free() it. *count: how many there are. */
 uint32_t *packed_take_names(struct packed *in, struct name_list *names, uint32_t *count);
 
 void packed_put_table(struct buf *out, const struct tally_table *t);

@@ -2,7 +2,7 @@
  * a sensible size. Everything goes through buf_safe: nothing written here can steer a terminal.
  *
  *   a text of several parts: pen_text_begin, then pen_text_more and pen_text_from, pen_text_end
- * Gutter: `|` for what stands in the record itself, `:` for what it refers to. */
+ * The gutter is `|` for what stands in the record itself and `:` for what it refers to. */
 #ifndef SEGUE_AUDIT_PEN_H
 #define SEGUE_AUDIT_PEN_H
 
@@ -17,7 +17,7 @@ enum pen_mark {              /* the later ones are shown where several hold */
 };
 const char *pen_mark_name(enum pen_mark mark); /* refused, mention, piece, tag */
 
-/* Takes what is written instead of `out`: raw texts, uncut. */
+/* Receives what is written instead of `out`: raw texts, uncut. */
 struct pen_sink {
   void (*title)(void *ctx, struct str text);
   void (*line)(void *ctx, int depth, struct str text);
@@ -25,7 +25,7 @@ struct pen_sink {
   void (*text)(void *ctx, struct str origin, struct str text);
   /* Texts between the two are parts of one, a prompt. */
   void (*parts)(void *ctx, bool begin);
-  /* A piece of a text that was given out before, and what it is: a word of enum pen_mark. */
+  /* A piece of the text given last, and what it is (enum pen_mark). */
   void (*mark)(void *ctx, struct str text, size_t offset, size_t length, enum pen_mark what);
   void *ctx;
 };
@@ -41,7 +41,7 @@ struct pen {
 
 void pen_init(struct pen *pen, struct buf *out, bool full, size_t columns);
 void pen_title(struct pen *pen, const char *fmt, ...) PRINTF_LIKE(2, 3); /* in the first column */
-/* depth: 1, 2, ...; one line, whatever it holds. */
+/* depth: 1, 2, ...; always a single line. */
 void pen_line(struct pen *pen, int depth, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 void pen_text(struct pen *pen, struct str text);
@@ -49,7 +49,7 @@ void pen_text_begin(struct pen *pen);
 void pen_text_more(struct pen *pen, struct str text); /* joins what was written before */
 void pen_text_from(struct pen *pen, struct str origin, struct str text);
 void pen_text_end(struct pen *pen);
-/* For a sink alone: a terminal has lines that say the byte. */
+/* For sinks only: a terminal gets lines that name the byte. */
 void pen_mark_piece(struct pen *pen, struct str text, size_t offset, size_t length,
                     enum pen_mark what);
 

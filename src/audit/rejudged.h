@@ -1,13 +1,13 @@
-/* rejudged.h - what `segue rejudge` found so far: verdicts on recorded turns, kept as sessions of
- * their own in the store REJUDGED_FOLDER beside the logs.
+/* rejudged.h - the verdicts of `segue rejudge` on recorded turns, kept as sessions of their own in
+ * the store REJUDGED_FOLDER beside the logs.
  *
  *   struct rejudged r = {.names = &names};
  *   rejudged_store(&store, &beside, &err) && rejudged_read(&r, &beside, &err)
  *   i = rejudged_find(&r, session, turn) ... r.list[i]
  *   rejudged_deinit(&r)
  *
- * A judgment that found no rule is a verdict (0); a session without a judgment is none. Logs that
- * are not sound are counted and nothing else. Memory: LIMIT_AUDIT_LABEL_COUNT verdicts. */
+ * A judgment that found no rule is a verdict (0); a session without a judgment is not. Unsound logs
+ * are only counted. Memory: LIMIT_AUDIT_LABEL_COUNT verdicts. */
 #ifndef SEGUE_AUDIT_REJUDGED_H
 #define SEGUE_AUDIT_REJUDGED_H
 
@@ -30,9 +30,9 @@ struct rejudged {
 
 /* False: its name would be too long. */
 bool rejudged_store(const struct store *of, struct store *out, struct err *err) MUST_CHECK;
-/* A store that is not there holds none. */
+/* A missing store holds none. */
 bool rejudged_read(struct rejudged *r, const struct store *store, struct err *err) MUST_CHECK;
-/* The first verdict on a turn, or on what follows it. */
+/* The index of the first verdict on a turn, or on what follows it. */
 size_t rejudged_find(const struct rejudged *r, const char *session, long turn);
 bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, long turn);
 void rejudged_deinit(struct rejudged *r);

@@ -1,12 +1,12 @@
-/* replay.h - the replies that a log holds, through today's code: would the verdict be the same?
+/* replay.h - runs the replies of a log through today's code: would the verdict be the same?
  *
  *   replay = replay_new(&err);
  *   replay_log(replay, &ref, on_turn, ctx, &err)     any number of times; adds to replay->counts
  *   replay_free(replay)
  *
  * Each judgment's turn is judged anew from the first stage on, with the replies as recorded and in
- * the order in which today's chain asks for them. Nobody is asked: a question that the log has no
- * reply to ends it (REPLAY_ASKS). A person's verdict is not judged again. */
+ * the order in which today's chain asks for them. Nothing is asked: a question that the log has no
+ * reply to ends the turn (REPLAY_ASKS). A person's verdict is not judged again. */
 #ifndef SEGUE_AUDIT_REPLAY_H
 #define SEGUE_AUDIT_REPLAY_H
 
@@ -15,7 +15,7 @@
 
 enum replay_kind {
   REPLAY_SAME,
-  REPLAY_METHOD, /* the same rule, or none as before, by another stage */
+  REPLAY_METHOD, /* the same rule (or none, as before) by another stage */
   REPLAY_RULE,   /* another rule, or none, or one where there was none */
   REPLAY_ASKS,   /* a question would be asked that was not */
   REPLAY_HUMAN,  /* a person's */
@@ -35,8 +35,8 @@ typedef void (*replay_fn)(void *ctx, const struct replay_turn *turn);
 
 struct replay;
 struct replay *replay_new(struct err *err);
-/* False: the log is not sound up to its end, or cannot be opened; the judgments before that were
- * told. */
+/* False: the log is not sound to its end, or cannot be opened; judgments before the bad place were
+ * reported. */
 bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn, void *ctx,
                 struct err *err) MUST_CHECK;
 uint64_t replay_count(const struct replay *r, enum replay_kind kind);

@@ -1,4 +1,4 @@
-/* report_files.h - the reports of a session as its log has them, held against their files.
+/* report_files.h - compares the reports in a session's log with their files.
  *
  *   struct report_files files = {0};
  *   report_files_note(&files, record)     each record, in order
@@ -6,7 +6,7 @@
  *   report_files_told(&files, &out)       "plan.md, scope.md (changed), work.md (missing)"
  *   report_files_deinit(&files)
  *
- * The log is the truth: a file that somebody changed or removed makes no log unsound. */
+ * The log is the truth: a changed or missing file does not make it unsound. */
 #ifndef SEGUE_AUDIT_REPORT_FILES_H
 #define SEGUE_AUDIT_REPORT_FILES_H
 
@@ -22,7 +22,7 @@ struct report_files {
 
 void report_files_note(struct report_files *files, const json_t *record);
 void report_files_look(struct report_files *files, const struct store *store, const char *session);
-/* all: those that are as they were too. Appends. */
+/* Appends; all: unchanged ones too. */
 void report_files_told(const struct report_files *files, bool all, struct buf *out);
 void report_files_deinit(struct report_files *files);
 

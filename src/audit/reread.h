@@ -1,6 +1,6 @@
-/* reread.h - a judge's reply read once more, aloud: every place where the extractor saw JSON and
- * what became of it, and every tag the tag reader counts. Made again from the raw reply with the
- * reader and the schema that judged; the record of the stage stays what counts. */
+/* reread.h - reads a judge's reply once more and shows its work: every place where the extractor
+ * saw JSON and what became of it, and every tag the tag reader counts. It uses the raw reply, the
+ * reader and the schema that judged; the stage's record remains what counts. */
 #ifndef SEGUE_AUDIT_REREAD_H
 #define SEGUE_AUDIT_REREAD_H
 

@@ -1,13 +1,14 @@
-/* rows.h - a log as the rows an audit counts: one for each judgment, with its stages, and one for
- * the session. One pass over the bytes, each line held against the chain; no tree is built.
+/* rows.h - turns a log into the rows an audit counts: one for each judgment, with its stages, and
+ * one for the session. It makes one pass over the bytes, checks each line against the chain and
+ * builds no tree.
  *
  *   struct rows rows = {.names = &names, .sink = ..., .ctx = ...};
  *   rows_read(&rows, &ref)     any number of logs; calls the sink for each judgment and each end
  *   rows_deinit(&rows)
  *
- * Rows of a log are given out only when all of it was found sound (ROWS_SOUND) or sound but for a
- * piece of a line at its end (ROWS_TORN); of any other log nothing is counted but the log itself.
- * How the session ended is known by then and stands in each row.
+ * Rows are handed out only after the whole log was found sound (ROWS_SOUND), or sound but for a
+ * partial last line (ROWS_TORN); any other log only counts as a log. By then the session's end is
+ * known, and each row carries it.
  *
  * Memory: bounded. A log with more than LIMIT_AUDIT_ROW_COUNT judgments is read twice, first to
  * prove it; a line over LIMIT_AUDIT_LINE_BYTES makes it ROWS_UNREADABLE. */
@@ -24,7 +25,7 @@ enum rows_log {
   ROWS_SOUND,
   ROWS_TORN,
   ROWS_EMPTY,      /* no whole record: killed before it had begun */
-  ROWS_TAMPERED,   /* a record is not what was written, or not the next one */
+  ROWS_TAMPERED,   /* a record is not what was written, or out of sequence */
   ROWS_FOREIGN,    /* it does not begin as a log of segue does */
   ROWS_NEWER,      /* of a version that this program does not know */
   ROWS_UNREADABLE, /* the system refused, or a bound was met */
@@ -49,7 +50,7 @@ struct row_stage {
   uint8_t vote;       /* of a panel: the stage without a vote is what they decide */
   bool asked;         /* it made a call */
   bool readable;      /* it said a rule, or that none holds */
-  bool machine;       /* it looks at the rules alone, at nothing that a model said */
+  bool machine;       /* it looks at the rules alone, not at a model's words */
   struct row_use use;
 };
 
@@ -74,7 +75,7 @@ struct row {
   size_t stage_first, stage_count;
 };
 
-/* A recorded turn that this session judges once more (segue rejudge). */
+/* The recorded turn that this session judges again (segue rejudge). */
 struct row_again {
   char session[40]; /* "": it does not */
   long turn, repeat;
@@ -96,7 +97,7 @@ struct rows_sink {
   void (*ended)(void *ctx, const struct row_session *session);
 };
 
-struct rows_call { /* of a turn that is not judged yet */
+struct rows_call { /* a call of a turn that is not judged yet */
   long turn, call;
   bool judges; /* for a stage */
   uint32_t provider, model, schema;
@@ -133,8 +134,8 @@ struct rows {
   bool spills; /* there are more rows than are kept */
 };
 
-/* Why a stage did not decide, in a word; "" of one that did. error: the first of its errors; none:
- * a judge said that no rule holds. */
+/* Why a stage did not decide, in a word; "" if it did. error: its first error; none: a judge said
+ * that no rule holds. */
 const char *rows_reason(struct str stage, enum stage_outcome outcome, bool none, struct str error);
 
 enum rows_log rows_read(struct rows *rows, const struct store_ref *ref);

@@ -1,5 +1,5 @@
-/* rows_internal.h - what the parts of rows.h share: rows.c reads a log, rows_record.c takes from a
- * record what its row needs, rows_judgment.c from that of a judgment. */
+/* rows_internal.h - shared by the parts of rows.h: rows.c reads a log, rows_record.c takes what a
+ * row needs from a record, and rows_judgment.c from a judgment's record. */
 #ifndef SEGUE_AUDIT_ROWS_INTERNAL_H
 #define SEGUE_AUDIT_ROWS_INTERNAL_H
 
@@ -10,7 +10,7 @@
 
 enum rows_taken {
   ROWS_TAKEN,
-  ROWS_BAD,    /* it is no record, under a right hash */
+  ROWS_BAD,    /* not a record, though its hash is right */
   ROWS_BEYOND, /* a bound was met */
 };
 
@@ -23,7 +23,7 @@ bool rows_head(struct str line, struct rows_head *head);
 #define IS(key, literal)                                                                           \
   ((key).n == sizeof(literal) - 1 && memcmp((key).p, literal, sizeof(literal) - 1) == 0)
 
-/* The value at hand: a text as its number, a count that no bound is passed by, a time as ms. */
+/* Read the current value: a text as its number, a count within bounds, a time in ms. */
 uint32_t rows_name(struct rows *rows, struct pull *at);
 void rows_count(struct pull *at, int64_t *out);
 void rows_long(struct pull *at, long *out);
@@ -36,10 +36,10 @@ void rows_turn_forget(struct rows *rows, long turn);
 /* The movement's own calls: who worked, with which schema, what it cost. */
 void rows_add_work(struct rows *rows, struct row *row);
 
-/* Takes what a sound record says; of a judgment: rows_judgment.c. */
+/* Takes what a sound record says; judgments are in rows_judgment.c. */
 enum rows_taken rows_judgment(struct rows *rows, struct pull *at, const struct rows_head *head);
 enum rows_taken rows_take(struct rows *rows, struct str line, const struct rows_head *head);
-/* Puts a row behind the others, or out. Its stages are the last ones, from row->stage_first on. */
+/* Keeps a row, or hands it out. Its stages are the last ones, from row->stage_first on. */
 void rows_emit(struct rows *rows, struct row *row);
 
 #endif

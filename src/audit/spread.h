@@ -1,4 +1,4 @@
-/* spread.h - many numbers as their count, sum and percentiles, in little memory.
+/* spread.h - count, sum and percentiles of many numbers, in little memory.
  *
  *   struct spread m = {0}; spread_add(&m, n) ...; spread_at(&m, 99); spread_deinit(&m)
  *

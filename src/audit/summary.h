@@ -49,20 +49,21 @@ struct summary {
 /* Returns the turn's line when this record is its judgment (valid until the next call), else NULL.
  */
 const struct turn_line *summary_feed(struct summary *s, const struct record *record);
-/* The same of a record that was read back. */
+/* The same for a record that was read back. */
 const struct turn_line *summary_feed_json(struct summary *s, const json_t *json);
-/* A piece of an answer of that turn came at this (real) time: no record says so. */
+/* Notes that a piece of an answer of that turn came at this (real) time, which no record says. */
 void summary_hear(struct summary *s, long turn, int64_t now_ms);
 void summary_deinit(struct summary *s);
 
-/* The time of its turns together, of those too that have no judgment (yet). */
+/* The time of all turns together, including those without a judgment. */
 int64_t summary_duration(const struct summary *s);
 
-/* How a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: none killed it. Appends.
- * */
+/* Appends how a command ended: "exit 1", "exit 137, killed by SIGKILL". signal 0: no signal killed
+ * it.
+ */
 void summary_exit(int status, int signal, struct buf *out);
 
-/* Tells what it has used: as the log says, else what was added up here. A new reference. */
+/* A new object of what the session has used: what the log says, or what was added up here. */
 json_t *summary_spent(const struct summary *s);
 
 /* "when 2  structured_output 1": in the order of first use. */

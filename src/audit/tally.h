@@ -1,11 +1,11 @@
-/* tally.h - rows counted by up to four keys: how many, what came of them, what they cost.
+/* tally.h - counts rows by up to four keys: how many, what came of them, what they cost.
  *
  *   struct tally_table t = {.keys = {TALLY_MOVEMENT}, .key_count = 1, .memory = &memory};
  *   tally_add(&t, names, row) ...; tally_sort(&t, names); t.groups[i] ...; tally_deinit(&t)
  *
  * With a key of stages (TALLY_STAGE, TALLY_REASON) the unit is a stage of a judgment and not the
  * judgment; `judgments` then counts judgments in which it was there. Values (ROW_VALUE) are counted
- * in the group that their own keys say.
+ * in the group of their own keys.
  *
  * All tallies of an audit share `memory`; when LIMIT_AUDIT_GROUP_BYTES of it are used, no new group
  * is made and `left_out` counts what would have needed one. */
@@ -70,12 +70,12 @@ struct tally_table {
 
 bool tally_by_stage(const struct tally_table *t);
 void tally_add(struct tally_table *t, const struct row *row);
-/* The number of a judgment's group once it was added; keys of stages have none. SIZE_MAX: it has
- * none, for there are too many. */
+/* The number of a judgment's group once it was added; there is none with keys of stages. SIZE_MAX:
+ * it has no group because there are too many. */
 size_t tally_group_of(const struct tally_table *t, const struct row *row);
 /* The groups with most units first; equal ones by their keys' texts. */
 void tally_sort(struct tally_table *t, const struct name_list *names);
-/* A key of a group as text: "" of none. */
+/* A key of a group as text, "" if it has none. */
 void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
                     const struct name_list *names, struct buf *out);
 void tally_deinit(struct tally_table *t);

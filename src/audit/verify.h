@@ -4,12 +4,12 @@
  *
  *   v = verifier_new(&err)
  *   verify_log(v, &ref, heads, n, &result, &err)   any number of times; false: it cannot be opened
- *   verifier_beside(v, bytes)     for a program with a processor to spare
+ *   verifier_beside(v, bytes)     for programs with a processor to spare
  *   verifier_free(v)
  *
- * A log is sound up to its first bad record; behind that nothing is looked at. What the chain
- * cannot find is a log cut off at the end of a record, or written anew as a whole: the heads can.
- * Memory: the session's state, as while it ran, and 40 bytes a record. */
+ * A log is sound up to its first bad record; nothing after that is read. The chain cannot detect a
+ * log cut off at the end of a record, or rewritten as a whole; the heads can. Memory: the session's
+ * state, as while it ran, and 40 bytes a record. */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 
@@ -52,11 +52,11 @@ struct verify_result {
 struct verifier; /* the compiled schema */
 struct verifier *verifier_new(struct err *err);
 void verifier_free(struct verifier *v);
-/* Hashes of logs of at least so many bytes are checked in a thread beside (chain.h); by default of
- * none. What is told is the same: a log that is found bad is read once more, in one thread. */
+/* Hashes of logs of at least this many bytes are checked in a second thread (chain.h); by default
+ * none are. The result is the same: a log found to be bad is read again in one thread. */
 void verifier_beside(struct verifier *v, uint64_t bytes);
 
-/* heads: what the ledger, and lists kept elsewhere, say of sessions; read before the log is. */
+/* heads: what the ledger, and lists kept elsewhere, say of sessions; read them before the log. */
 bool verify_log(const struct verifier *v, const struct store_ref *ref,
                 const struct heads *const *heads, size_t heads_count, struct verify_result *out,
                 struct err *err) MUST_CHECK;
