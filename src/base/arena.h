@@ -1,4 +1,4 @@
-/* arena.h - memory that is given back in one go: parsed things live in one.
+/* arena.h - memory that is freed in one go; parsed things live in one.
  *
  * arena_alloc returns zeroed memory aligned for any type and never NULL. Nothing in an arena is
  * freed singly. arena_deinit frees all and leaves a zeroed arena. */

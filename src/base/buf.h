@@ -32,7 +32,7 @@ const char *buf_c(const struct buf *b); /* never NULL, NUL-terminated */
 struct str buf_view(const struct buf *b);
 char *buf_take(struct buf *b); /* gives the bytes away (free() them); leaves an empty buffer */
 
-void buf_grow(struct buf *b, size_t extra); /* of buf_reserve, where there is no room */
+void buf_grow(struct buf *b, size_t extra); /* the slow path of buf_reserve */
 
 static inline void buf_reserve(struct buf *b, size_t extra) {
   if (b->cap - b->n <= extra)
@@ -53,10 +53,10 @@ static inline void buf_putc(struct buf *b, char c) {
  * when `lines` is set, else they become a space. */
 void buf_safe(struct buf *b, struct str s, bool lines);
 
-/* Takes a terminal's escape sequences out of n bytes and the NUL behind them, in place: CSI, OSC
- * and the other strings (up to BEL or ESC \; of one that never ends only its two first bytes),
- * and those of a few bytes. An ESC that begins none stays. Returns how many bytes are left
- * before the NUL. */
+/* Removes a terminal's escape sequences from n bytes and the NUL after them, in place: CSI, OSC and
+ * the other strings (up to BEL or ESC \; only the first two bytes of one that never ends), and the
+ * short ones. An ESC that begins no sequence stays. Returns how many bytes are left before the
+ * NUL. */
 size_t escapes_drop(char *p, size_t n);
 
 #endif

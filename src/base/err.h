@@ -24,7 +24,7 @@ enum err_code {
   ERR_LOCKED,    /* another process owns it */
   ERR_CORRUPT,   /* bytes on disk are not what was written */
   ERR_LIMIT,     /* a bound of limits.h was met */
-  ERR_INVALID,   /* a value that cannot be */
+  ERR_INVALID,   /* a value that makes no sense */
 };
 
 struct err {

@@ -4,7 +4,7 @@
  * every fault_fails is false. The environment variable SEGUE_FAULT says what happens:
  *   exit:N        _exit(99) at the N-th point met (1-based), whatever its name
  *   exit:NAME:N   the same, counting only points of that name
- *   stop:N        SIGSTOP at that point (stop:NAME:N too): to be killed there, with others
+ *   stop:N        SIGSTOP at that point (stop:NAME:N too), so that a test can kill it there
  *   fail:NAME:N   the N-th call of that name fails with EIO (fail:NAME:N:ENOSPC for "no space")
  *   fail:NAME:N+  that one and all later ones; fail:NAME:N-M  those from the N-th to the M-th
  * Calls that can fail: create, attach, claim, open, read, list, write, sync, lock, blob, ledger

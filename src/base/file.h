@@ -1,4 +1,4 @@
-/* file.h - a whole small file into memory, with its bounds checked first. */
+/* file.h - reads a whole small file into memory, checking its size first. */
 #ifndef SEGUE_BASE_FILE_H
 #define SEGUE_BASE_FILE_H
 

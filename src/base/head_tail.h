@@ -1,12 +1,12 @@
-/* head_tail.h - a long output within a bound: its beginning and its end, for the outcome of a
- * program stands at the end of what it prints.
+/* head_tail.h - keeps a long output within a bound: its beginning and its end, since programs print
+ * their outcome last.
  *
- *   head_tail_init, head_tail_append as often as wanted, head_tail_finish; head_tail_deinit
+ *   head_tail_init, head_tail_append any number of times, head_tail_finish; head_tail_deinit
  *
- * An output that fits is kept as it is. Of a longer one the first quarter of the bound and, in a
- * ring, what came last are kept; between them head_tail_finish puts a line of its own that says
- * how many bytes are missing. Both sides end at a line's end where one is near, else at a whole
- * character. An append costs its own bytes, whatever came before. */
+ * An output that fits is kept whole. A longer one keeps the first quarter of the bound and, in a
+ * ring, what came last; between them head_tail_finish puts a line that says how many bytes are
+ * missing. Both sides are cut at a line's end if one is near, otherwise at a whole character. An
+ * append costs time for its own bytes only. */
 #ifndef SEGUE_BASE_HEAD_TAIL_H
 #define SEGUE_BASE_HEAD_TAIL_H
 
@@ -28,7 +28,7 @@ void head_tail_append(struct head_tail *h, struct str piece);
 struct buf head_tail_finish(struct head_tail *h);
 void head_tail_deinit(struct head_tail *h); /* accepts a zeroed one */
 
-/* The same line behind a text of which only the beginning was kept (`cut`); nothing otherwise. */
+/* Appends the same line to a text of which only the beginning was kept (`cut`). */
 void buf_say_cut(struct buf *b);
 
 #endif

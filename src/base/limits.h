@@ -6,29 +6,30 @@
 #define SEGUE_BASE_LIMITS_H
 
 /* --- workflow files --- */
-#define LIMIT_WORKFLOW_BYTES    (1024u * 1024u) /* a workflow file; larger is a mistake */
-#define LIMIT_FACET_BYTES       (256u * 1024u)  /* one facet file */
-#define LIMIT_SCENARIO_BYTES    (16u * 1024u * 1024u)
-#define LIMIT_CONFIG_BYTES      (64u * 1024u)
-#define LIMIT_MOVEMENT_COUNT    1000u
-#define LIMIT_GROUP_COUNT       64u    /* children of one movement */
-#define LIMIT_ITEM_COUNT        10000u /* of one for_each */
-#define LIMIT_ITEMS_AT_ONCE     4u     /* of a for_each that does not say it */
-#define LIMIT_RULE_COUNT        100u   /* rules of one movement */
-#define LIMIT_CALL_DEPTH        16u    /* workflows and fragments that call each other */
-#define LIMIT_CALL_COUNT        1000u /* calls in one workflow, those of what it calls among them */
-#define LIMIT_PARAM_COUNT       64u   /* params of one file */
-#define LIMIT_INPUT_BYTES       (64u * 1024u) /* of one value of a param */
-#define LIMIT_RETURN_BYTES      (32u * 1024u) /* of one output of a session */
-#define LIMIT_RETURNS_BYTES     (64u * 1024u) /* of all: they are kept with each session's row */
-#define LIMIT_FACET_LIST_COUNT  10000u        /* listed in one go */
-#define LIMIT_INCLUDE_DEPTH     8u            /* {{include:...}} within each other */
-#define LIMIT_REPORT_FILE_BYTES (64u * 1024u * 1024u) /* of one that is read back */
+#define LIMIT_WORKFLOW_BYTES (1024u * 1024u) /* a workflow file; larger is a mistake */
+#define LIMIT_FACET_BYTES    (256u * 1024u)  /* one facet file */
+#define LIMIT_SCENARIO_BYTES (16u * 1024u * 1024u)
+#define LIMIT_CONFIG_BYTES   (64u * 1024u)
+#define LIMIT_MOVEMENT_COUNT 1000u
+#define LIMIT_GROUP_COUNT    64u           /* children of one movement */
+#define LIMIT_ITEM_COUNT     10000u        /* of one for_each */
+#define LIMIT_ITEMS_AT_ONCE  4u            /* when a for_each names no number */
+#define LIMIT_RULE_COUNT     100u          /* rules of one movement */
+#define LIMIT_CALL_DEPTH     16u           /* workflows and fragments that call each other */
+#define LIMIT_CALL_COUNT     1000u         /* calls in one workflow, nested ones included */
+#define LIMIT_PARAM_COUNT    64u           /* params of one file */
+#define LIMIT_INPUT_BYTES    (64u * 1024u) /* of one value of a param */
+#define LIMIT_RETURN_BYTES   (32u * 1024u) /* of one output of a session */
+/* for all of them: they are kept with each session's row */
+#define LIMIT_RETURNS_BYTES     (64u * 1024u)
+#define LIMIT_FACET_LIST_COUNT  10000u                /* listed in one go */
+#define LIMIT_INCLUDE_DEPTH     8u                    /* {{include:...}} within each other */
+#define LIMIT_REPORT_FILE_BYTES (64u * 1024u * 1024u) /* for a report that is read back */
 #define LIMIT_MONITOR_COUNT     100u                  /* loops that a workflow watches */
-#define LIMIT_CYCLE_COUNT       100u                  /* movements of one */
+#define LIMIT_CYCLE_COUNT       100u                  /* movements of one loop */
 #define LIMIT_CONTRACT_COUNT    16u                   /* reports of one movement */
 #define LIMIT_YAML_DEPTH        64u
-#define LIMIT_YAML_NODE_COUNT   200000u     /* after aliases: what stops an alias bomb */
+#define LIMIT_YAML_NODE_COUNT   200000u     /* after aliases, which stops an alias bomb */
 #define LIMIT_FILE_ERROR_COUNT  50u         /* errors reported for one file, the rest is counted */
 #define LIMIT_NAME_BYTES        128u        /* workflow, movement and facet names */
 #define LIMIT_MOVEMENTS         1000000000u /* the highest max_movements that is a number */
@@ -37,191 +38,203 @@
 /* A daemon looks again for programs and keys after this long. */
 #define LIMIT_PREFLIGHT_FRESH_MS    2000u
 #define LIMIT_PREFLIGHT_KNOWN_COUNT 64u
-#define LIMIT_LS_PROOF_BYTES        (4u * 1024u * 1024u)  /* of logs whose chain a list checks */
+#define LIMIT_LS_PROOF_BYTES        (4u * 1024u * 1024u)  /* logs whose chain a list checks */
 #define LIMIT_LS_BAD_BYTES          (64u * 1024u * 1024u) /* the same for ls -s bad */
-#define LIMIT_PLAN_TURNS            10000                 /* that segue plan walks one by one */
-#define LIMIT_PLAN_RUNS             20u                   /* sessions whose use it tells */
-#define LIMIT_PLAN_LOGS             2000u /* that it looks at for them, newest first */
+/* turns that segue plan walks one by one */
+#define LIMIT_PLAN_TURNS 10000
+#define LIMIT_PLAN_RUNS  20u   /* past sessions whose use it reports */
+#define LIMIT_PLAN_LOGS  2000u /* logs it searches for them, newest first */
 
 /* --- texts --- */
 #define LIMIT_TASK_BYTES         (8u * 1024u * 1024u)
-#define LIMIT_MEMO_COUNT         16u            /* workflows, blobs of the last requests */
+#define LIMIT_MEMO_COUNT         16u            /* workflows and blobs of recent requests */
 #define LIMIT_CHOICE_COUNT       20u            /* answers that a question offers */
 #define LIMIT_CHOICE_BYTES       200u           /* of one of them */
-#define LIMIT_QUESTION_BYTES     (8u * 1024u)   /* of what a person is asked */
+#define LIMIT_QUESTION_BYTES     (8u * 1024u)   /* one question to a person */
 #define LIMIT_INPUTS_BYTES       (256u * 1024u) /* answers that a movement's prompt shows */
 #define LIMIT_TOUCHED_COUNT      100u           /* files that an approval lists */
-#define LIMIT_ANSWER_BYTES       (64u * 1024u)  /* of what a person answers: inline in the log */
-#define LIMIT_NOTICE_COUNT       1000u          /* that wait to be told */
-#define LIMIT_NOTICE_TRY_COUNT   12u            /* half an hour of them: the next two bounds */
+#define LIMIT_ANSWER_BYTES       (64u * 1024u)  /* one answer of a person: inline in the log */
+#define LIMIT_NOTICE_COUNT       1000u          /* notices waiting to be sent */
+#define LIMIT_NOTICE_TRY_COUNT   12u            /* about half an hour with the next two bounds */
 #define LIMIT_NOTICE_BASE_MS     1000
 #define LIMIT_NOTICE_AGAIN_MS    600000u
-#define LIMIT_NOTICE_RUN_MS      30000  /* a program that tells; of its setting `timeout` */
-#define LIMIT_NOTICE_LONG_MS     60000  /* a wait that is worth telling */
-#define LIMIT_NOTICE_STALL_MS    600000 /* of silence, of its setting `stall` */
-#define LIMIT_DAY_BOOK_KEPT      40     /* days, of what was used on each */
-#define LIMIT_NOTICE_LOOK_MS     5000   /* how often silence is looked for, at most */
-#define LIMIT_NOTICE_WORDS       64u    /* of its command */
+#define LIMIT_NOTICE_RUN_MS      30000  /* default of notify's `timeout` */
+#define LIMIT_NOTICE_LONG_MS     60000  /* a wait worth a notice */
+#define LIMIT_NOTICE_STALL_MS    600000 /* silence; default of notify's `stall` */
+#define LIMIT_DAY_BOOK_KEPT      40     /* days whose use is kept */
+#define LIMIT_NOTICE_LOOK_MS     5000   /* shortest time between two checks for silence */
+#define LIMIT_NOTICE_WORDS       64u    /* words of its command */
 #define LIMIT_NOTICE_TITLE_BYTES 200u
 #define LIMIT_NOTICE_TEXT_BYTES  4000u
 #define LIMIT_NOTIFIED_BYTES     (4u * 1024u * 1024u)
 #define LIMIT_INBOX_COUNT        10000u                /* questions of one inbox */
-#define LIMIT_INBOX_FILE_COUNT   50u                   /* of an approval in a list of them */
-#define LIMIT_INBOX_TEXT_BYTES   2000u                 /* of a question in a list of them */
+#define LIMIT_INBOX_FILE_COUNT   50u                   /* files shown for each approval in a list */
+#define LIMIT_INBOX_TEXT_BYTES   2000u                 /* text shown for each question in a list */
 #define LIMIT_WHY_BYTES          (4u * 1024u)          /* a person's reason for a verdict */
 #define LIMIT_INLINE_TEXT_BYTES  (64u * 1024u)         /* longer texts go to blobs/ */
-#define LIMIT_RENDER_BYTES       (4u * 1024u)          /* readable part kept inline of a blob */
+#define LIMIT_RENDER_BYTES       (4u * 1024u)          /* readable part of a blob, kept inline */
 #define LIMIT_PROMPT_BYTES       (24u * 1024u * 1024u) /* one prompt, all parts */
-#define LIMIT_JUDGE_TEXT_BYTES   (60u * 1024u) /* of an agent's text shown to a judge: its end */
-#define LIMIT_PROMPT_FILE_COUNT  20u           /* changed files that a judge is told by name */
-#define LIMIT_REF_TEXT_BYTES     32u /* shorter texts are written again instead of referenced */
-/* longer criteria and the like: a part of the prompt by itself */
+#define LIMIT_JUDGE_TEXT_BYTES   (60u * 1024u) /* end of an agent's text that a judge is shown */
+#define LIMIT_PROMPT_FILE_COUNT  20u           /* changed files named to a judge */
+#define LIMIT_REF_TEXT_BYTES     32u           /* shorter texts are repeated, not referenced */
+/* criteria and the like become a part of their own beyond this */
 #define LIMIT_OWN_PART_BYTES 256u
 #define LIMIT_LOG_LINE_BYTES (64u * 1024u * 1024u)
-/* of a damaged end that resume --cut takes off */
+/* longest damaged end that resume --cut removes */
 #define LIMIT_CUT_BYTES        (256u * 1024u * 1024u)
 #define LIMIT_STRUCTURED_BYTES (1024u * 1024u) /* of a provider's structured value, as JSON */
 #define LIMIT_STRUCTURED_DEPTH 64u
-#define LIMIT_TEXTS_COUNT      20000u /* pieces of prompts known for references, of one session */
+#define LIMIT_TEXTS_COUNT      20000u /* prompt pieces of one session kept for references */
 #define LIMIT_ERROR_TEXT_BYTES 512u   /* one message in a record */
 
 /* --- the window --- */
 #define LIMIT_WINDOW_CODE_COUNT       8        /* codes that nobody has used yet */
-#define LIMIT_WINDOW_CODE_MS          60000    /* how long one is good for */
-#define LIMIT_WINDOW_BROWSER_COUNT    16       /* that may look at a time */
-#define LIMIT_WINDOW_IDLE_MS          43200000 /* 12 h: a browser that is away for so long is out */
+#define LIMIT_WINDOW_CODE_MS          60000    /* how long a code is valid */
+#define LIMIT_WINDOW_BROWSER_COUNT    16       /* browsers let in at a time */
+#define LIMIT_WINDOW_IDLE_MS          43200000 /* 12 h: a browser away for longer is signed out */
 #define LIMIT_WINDOW_CONNECTION_COUNT 64u
-#define LIMIT_WINDOW_CONNECTION_BYTES                                                              \
-  49152u /* headers of 16 KiB, for cookies of other programs come too; touched as far as needed */
-#define LIMIT_WINDOW_SHORT_BYTES      8192u /* of one whose request is short, as pages' are */
+/* headers of 16 KiB, since other programs' cookies come too; pages are touched only as needed */
+#define LIMIT_WINDOW_CONNECTION_BYTES 49152u
+#define LIMIT_WINDOW_SHORT_BYTES      8192u /* of one whose request is short, as for pages */
 #define LIMIT_WINDOW_SHORT_HEAD_BYTES 2048u
-#define LIMIT_WINDOW_FIRST_BYTE_S     5 /* a connection is taken once it says something, or then */
+#define LIMIT_WINDOW_FIRST_BYTE_S     5 /* when a silent connection is accepted all the same */
 #define LIMIT_WINDOW_BODY_BYTES       (1024u * 1024u)
-#define LIMIT_WINDOW_STREAM_COUNT     4u   /* event streams of a browser; six stop it */
-#define LIMIT_WINDOW_LOOK_MS          250  /* how often logs are looked at that others write */
+#define LIMIT_WINDOW_STREAM_COUNT     4u   /* event streams of one browser; it stalls at six */
+#define LIMIT_WINDOW_LOOK_MS          250  /* between two looks at logs that other programs write */
 #define LIMIT_WINDOW_ROW_COUNT        200u /* sessions, or turns, of a page */
 #define LIMIT_WINDOW_TEXT_BYTES       4096u
 #define LIMIT_WINDOW_RECORD_COUNT     50u           /* raw records of a page */
-#define LIMIT_WINDOW_FOUND_COUNT      200u          /* places where a text was found */
-#define LIMIT_NOW_RECORD_COUNT        400u          /* records of an open turn that are looked at */
-#define LIMIT_TAIL_TEXT_BYTES         (12u * 1024u) /* of what a running call has said: its end */
+#define LIMIT_WINDOW_FOUND_COUNT      200u          /* hits of one search */
+#define LIMIT_NOW_RECORD_COUNT        400u          /* records of an open turn that are read */
+#define LIMIT_TAIL_TEXT_BYTES         (12u * 1024u) /* end of what a running call has said */
 #define LIMIT_TAIL_THINKING_BYTES     (4u * 1024u)
-#define LIMIT_TAIL_ALL_BYTES          (8u * 1024u * 1024u)  /* of all running calls */
-#define LIMIT_SHELF_COUNT             16u                   /* sessions whose places are kept */
-#define LIMIT_SHELF_BYTES             (16u * 1024u * 1024u) /* of them together, beside one */
-#define LIMIT_SHELF_IDLE_MS           60000u                /* nobody asked for it: it goes */
-#define LIMIT_TROUBLE_COUNT           256u                  /* failed calls of the last hour */
-#define LIMIT_TROUBLE_MS              3600000
-#define LIMIT_CHANGE_COUNT            4096u /* changes of sessions, to be resumed at */
+#define LIMIT_TAIL_ALL_BYTES          (8u * 1024u * 1024u) /* of all running calls */
+/* sessions whose record offsets are kept */
+#define LIMIT_SHELF_COUNT 16u
+/* of them together, one always allowed */
+#define LIMIT_SHELF_BYTES   (16u * 1024u * 1024u)
+#define LIMIT_SHELF_IDLE_MS 60000u /* unused for this long, it goes */
+#define LIMIT_TROUBLE_COUNT 256u   /* failed calls of the last hour */
+#define LIMIT_TROUBLE_MS    3600000
+#define LIMIT_CHANGE_COUNT  4096u /* session changes that a stream can resume from */
 
 /* --- views and reports --- */
-#define LIMIT_LOOKUP_TEXT_BYTES      (1024u * 1024u) /* of each text of a judgment for a program */
-#define LIMIT_LOOKUP_PAGE_BYTES      (4u * 1024u * 1024u) /* of records of a page, beside one */
-#define LIMIT_API_READING_COUNT      2u                   /* requests that read logs at a time */
-#define LIMIT_API_READING_WAIT_COUNT 64u                  /* and those that wait behind them */
-#define LIMIT_METRIC_SERIES_COUNT    200u    /* of one metric; beyond they are counted as "other" */
+/* each text of a judgment given to a program */
+#define LIMIT_LOOKUP_TEXT_BYTES (1024u * 1024u)
+/* records of a page, one always allowed */
+#define LIMIT_LOOKUP_PAGE_BYTES (4u * 1024u * 1024u)
+/* requests that read logs at the same time */
+#define LIMIT_API_READING_COUNT      2u
+#define LIMIT_API_READING_WAIT_COUNT 64u     /* and requests waiting for their turn */
+#define LIMIT_METRIC_SERIES_COUNT    200u    /* of one metric; the rest counts as "other" */
 #define LIMIT_METRIC_CALL_COUNT      4096u   /* calls under way whose provider is known */
 #define LIMIT_VIEW_TURN_COUNT        100000u /* turns of one session that are shown */
 #define LIMIT_VIEW_SPAN_COUNT        64u     /* pieces of time of one turn */
-#define LIMIT_VIEW_TEXT_BYTES        65536u  /* of a task or a message, in a view */
-#define LIMIT_VIEW_LINE_BYTES        1024u   /* of each text of a session in a list */
+#define LIMIT_VIEW_TEXT_BYTES        65536u  /* a task or a message in a view */
+#define LIMIT_VIEW_LINE_BYTES        1024u   /* each text of a session in a list */
 #define LIMIT_REPORT_ROW_COUNT       1000u   /* sessions of a folder */
-#define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* of judgments in full */
-#define LIMIT_REPORT_TEXT_BYTES      4096u                /* of each text in them, with few turns */
-#define LIMIT_REPORT_TEXT_LEAST      256u                 /* with many */
-#define LIMIT_REPORT_TEXT_SHARE      (64u * 1024u) /* in between: this by the number of turns */
+#define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* judgments shown in full */
+#define LIMIT_REPORT_TEXT_BYTES      4096u                /* each text in them, with few turns */
+#define LIMIT_REPORT_TEXT_LEAST      256u                 /* the same with many turns */
+/* in between: this divided by the number of turns */
+#define LIMIT_REPORT_TEXT_SHARE (64u * 1024u)
 
 /* --- audits: whatever is in the logs, their memory stays --- */
-#define LIMIT_AUDIT_NAME_COUNT  30000u /* words: of movements, workflows, models ... */
-#define LIMIT_AUDIT_NAME_BYTES  200u
-#define LIMIT_AUDIT_LINE_BYTES  (12u * 1024u * 1024u) /* of a log that is counted */
-#define LIMIT_AUDIT_ROW_COUNT   8192u                 /* of one log; more: it is read twice */
-#define LIMIT_AUDIT_OPEN_COUNT  8192u                 /* calls of turns that are not judged yet */
-#define LIMIT_AUDIT_STAGE_COUNT 64u                   /* of one judgment, and calls of one stage */
-#define LIMIT_AUDIT_GROUP_BYTES (24u * 1024u * 1024u) /* what groups and their numbers may take */
-#define LIMIT_AUDIT_FLAW_COUNT  4096u   /* failing answers of one log; groups of them */
+#define LIMIT_AUDIT_NAME_COUNT 30000u /* words: of movements, workflows, models ... */
+#define LIMIT_AUDIT_NAME_BYTES 200u
+#define LIMIT_AUDIT_LINE_BYTES (12u * 1024u * 1024u) /* a line of a log that is counted */
+/* judgments of one log; with more it is read twice */
+#define LIMIT_AUDIT_ROW_COUNT  8192u
+#define LIMIT_AUDIT_OPEN_COUNT 8192u /* calls of turns that are not judged yet */
+/* stages of one judgment, and calls of one stage */
+#define LIMIT_AUDIT_STAGE_COUNT 64u
+#define LIMIT_AUDIT_GROUP_BYTES (24u * 1024u * 1024u) /* memory of groups and their numbers */
+#define LIMIT_AUDIT_FLAW_COUNT  4096u   /* failing answers of one log, and groups of them */
 #define LIMIT_AUDIT_LIST_COUNT  200     /* groups of each list in an audit's totals */
 #define LIMIT_AUDIT_PAIR_COUNT  1000u   /* pairs of raters, 9 KB each */
 #define LIMIT_AUDIT_LABEL_COUNT 100000u /* labels of people that are compared */
-#define LIMIT_AUDIT_CAUSE_COUNT 64      /* causes of failures told apart */
-#define LIMIT_AUDIT_APART_COUNT 100     /* logs that are named because they are not counted */
+#define LIMIT_AUDIT_CAUSE_COUNT 64      /* distinct causes of failures */
+#define LIMIT_AUDIT_APART_COUNT 100     /* uncounted logs that are named */
 
 /* --- the ledger --- */
-#define LIMIT_LEDGER_SYNC_MS 50u                   /* between the beginnings of two syncs of it */
-#define LIMIT_HEADS_BYTES    (64u * 1024u * 1024u) /* a list of heads that was kept elsewhere */
-#define LIMIT_LEDGER_LOCK_MS 5000u /* other programs hold its lock for a sync each */
+#define LIMIT_LEDGER_SYNC_MS 50u                   /* from the start of one sync to the next */
+#define LIMIT_HEADS_BYTES    (64u * 1024u * 1024u) /* a list of heads kept elsewhere */
+#define LIMIT_LEDGER_LOCK_MS 5000u /* each other program holds its lock for one sync */
 
 /* --- the index of a folder of logs --- */
-#define LIMIT_INDEX_LEAST_COUNT 256u  /* logs of a folder that gets one */
-#define LIMIT_INDEX_STEP_COUNT  5000u /* logs read for it at once: then it is written */
-#define LIMIT_INDEX_REST_MS     30000 /* between two looks, while sessions end */
+#define LIMIT_INDEX_LEAST_COUNT 256u  /* a folder with fewer logs gets none */
+#define LIMIT_INDEX_STEP_COUNT  5000u /* logs read before it is written */
+#define LIMIT_INDEX_REST_MS     30000 /* between two updates while sessions end */
 #define LIMIT_INDEX_BYTES       (1024u * 1024u * 1024u)
 
 /* --- judge --- */
 #define LIMIT_REASK_COUNT          5
 #define LIMIT_PANEL_COUNT          7 /* judges that vote on one stage */
 #define LIMIT_CALL_ATTEMPT_COUNT   4 /* network, overloaded, rate_limit: first try and three more */
-#define LIMIT_SILENT_ATTEMPT_COUNT 2 /* says nothing, or garbled: once more, then elsewhere */
+#define LIMIT_SILENT_ATTEMPT_COUNT 2 /* silent or garbled: once more, then elsewhere */
 #define LIMIT_RETRY_BASE_MS        500
 #define LIMIT_RETRY_MAX_MS         30000
 #define LIMIT_RETRY_AFTER_MS                                                                       \
-  120000 /* after a longer one another provider is asked, if there is one */
+  120000 /* after a longer wait another provider is asked, if there is one */
 #define LIMIT_RESET_WAIT_MS                                                                        \
-  (8 * 24ll * 60 * 60 * 1000)         /* of a week; a still longer one is an error */
-#define LIMIT_SCHEMA_CACHE_COUNT 256u /* narrowed judge schemas kept for all sessions */
-#define LIMIT_STAGE_ERROR_COUNT  5    /* validator errors kept for one stage */
-#define LIMIT_TAG_MENTION_COUNT  8u   /* tags of one text that are told though they do not count */
+  (8 * 24ll * 60 * 60 * 1000)               /* weekly limits; a longer wait is an error */
+#define LIMIT_SCHEMA_CACHE_COUNT 256u       /* narrowed judge schemas kept for all sessions */
+#define LIMIT_STAGE_ERROR_COUNT  5          /* validator errors kept for one stage */
+#define LIMIT_TAG_MENTION_COUNT  8u         /* uncounted tags of one text that are still reported */
 #define LIMIT_TOKEN_BUDGET       1000000000 /* of one value, all its calls together */
-#define LIMIT_BUDGET_SLACK_MS                                                                      \
-  10 /* a timer may fire so much before the clock of durations says so */
+#define LIMIT_BUDGET_SLACK_MS    10 /* a timer may fire this much early by the clock of durations */
 #define LIMIT_RAISED_TOKENS      16384         /* length limit after a cut, where none was set */
-#define LIMIT_OPTION_TOKENS      1000000000    /* what max_tokens may say: more is a mistake */
-#define LIMIT_USAGE_TOKENS       1000000000000 /* a backend's count of one call: more is not true */
-#define LIMIT_REASK_OUTPUT_BYTES (256u * 1024u) /* of a bad output shown to be corrected: its end */
+#define LIMIT_OPTION_TOKENS      1000000000    /* highest max_tokens; more is a mistake */
+#define LIMIT_USAGE_TOKENS       1000000000000 /* highest count a backend can claim for one call */
+/* end of a bad output that is shown for correction */
+#define LIMIT_REASK_OUTPUT_BYTES (256u * 1024u)
 #define LIMIT_CHECK_WALL_MS      (10 * 60 * 1000) /* one run of an invariant */
 
 /* --- calls and processes --- */
-#define LIMIT_GROUP_LOOK_COUNT 8192u /* control groups looked at for those of a session */
-#define LIMIT_LEFTOVER_WAIT_MS 1000  /* for the end of a crashed session's processes */
-#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u)        /* of one of them, looked at */
+#define LIMIT_GROUP_LOOK_COUNT 8192u /* control groups searched for those of a session */
+#define LIMIT_LEFTOVER_WAIT_MS 1000  /* wait for a crashed session's processes to end */
+#define LIMIT_ENVIRON_BYTES    (4u * 1024u * 1024u)        /* environment read of each */
 #define LIMIT_CALL_WALL_MS     (60 * 60 * 1000)            /* one execute call */
 #define LIMIT_DEADLINE_MS      (90l * 24 * 60 * 60 * 1000) /* for a person to answer */
-#define LIMIT_DEADLINE_LOOK_MS (60l * 1000)                /* a clock may jump, a machine sleep */
-#define LIMIT_DURATION_MS      (24l * 60 * 60 * 1000)      /* what timeout and stall can say */
-#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)            /* without a byte from the provider */
+/* in case the clock jumps or the machine sleeps */
+#define LIMIT_DEADLINE_LOOK_MS (60l * 1000)
+#define LIMIT_DURATION_MS      (24l * 60 * 60 * 1000) /* highest timeout and stall */
+#define LIMIT_CALL_STALL_MS    (15 * 60 * 1000)       /* without a byte from the provider */
 #define LIMIT_JUDGE_WALL_MS    (10 * 60 * 1000)
 #define LIMIT_JUDGE_STALL_MS   (5 * 60 * 1000) /* without a byte from a judge */
-/* calls' number tokens below this are counted in an array */
+/* number tokens of calls below this are counted in an array */
 #define LIMIT_TOKEN_NUMBER           1000000
 #define LIMIT_OUTPUT_BYTES           (16u * 1024u * 1024u) /* stdout kept of one call */
 #define LIMIT_STDERR_BYTES           (256u * 1024u)
-#define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* one command that checks a value */
-#define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of what it prints, each stream */
+#define LIMIT_INVARIANT_WALL_MS      (60 * 1000)    /* a command that checks a value */
+#define LIMIT_INVARIANT_OUTPUT_BYTES (1024u * 1024) /* kept of each of its streams */
 #define LIMIT_TERM_GRACE_MS          3000           /* between TERM and KILL (claude needs 1.6 s) */
-#define LIMIT_TERM_GROUP_MS          2000  /* of these, before its whole group gets TERM (gemini) */
-#define LIMIT_EXIT_GRACE_MS          2000  /* pipes may stay open this long after exit */
-#define LIMIT_SWEEP_WAIT_MS          10000 /* for the last descendant to die after its KILL */
-#define LIMIT_SWEEP_POLL_MS          5     /* between two looks at what is left of a tree */
+/* part of that time before its whole group gets TERM (gemini) */
+#define LIMIT_TERM_GROUP_MS 2000
+#define LIMIT_EXIT_GRACE_MS 2000  /* pipes may stay open this long after exit */
+#define LIMIT_SWEEP_WAIT_MS 10000 /* for the last descendant to die after its KILL */
+#define LIMIT_SWEEP_POLL_MS 5     /* between two looks at the rest of a tree */
 /* one read or write on a pipe: what a pipe holds */
 #define LIMIT_PIPE_PIECE_BYTES (64u * 1024u)
 /* waiting for a program that does not read */
 #define LIMIT_STDIN_QUEUE_BYTES (32u * 1024u * 1024u)
 #define LIMIT_TMPDIR_DEPTH                                                                         \
   128u /* levels removed at once below a call's TMPDIR; one descriptor each */
-#define LIMIT_TMPDIR_ROUNDS 10000u /* what is deeper is moved up and removed in another round */
+#define LIMIT_TMPDIR_ROUNDS 10000u /* deeper levels are moved up and removed in another round */
 
 /* --- what a call changed in the working tree --- */
-#define LIMIT_TREE_FILES       100000u       /* looked at without git, or changed with it */
-#define LIMIT_TREE_DEPTH       100u          /* of folders; a descriptor each */
-#define LIMIT_TREE_WALK_MS     2000u         /* one look at all files (a network's file system) */
-#define LIMIT_TREE_FILE_BYTES  (1024 * 1024) /* whose lines are counted */
-#define LIMIT_TREE_KEPT_BYTES  (8u * 1024u * 1024u) /* of files as they were before one call */
-#define LIMIT_TREE_KEPT_COUNT  1000u                /* a larger tree without git is not kept */
-#define LIMIT_TREE_TICK_MS     20    /* times of files are as coarse as the kernel's clock */
-#define LIMIT_TREE_GIT_MS      10000 /* one run of git */
-#define LIMIT_TREE_COUNT_MS    1000u /* counting lines; then files come without numbers */
-#define LIMIT_TREE_LIST_BYTES  (16u * 1024u * 1024u) /* of git's listing, and of blobs */
-#define LIMIT_TREE_TOLD        1000u                 /* files in one record; the rest is counted */
+#define LIMIT_TREE_FILES      100000u       /* examined without git, or changed with it */
+#define LIMIT_TREE_DEPTH      100u          /* of folders; a descriptor each */
+#define LIMIT_TREE_WALK_MS    2000u         /* one walk over all files (network file systems) */
+#define LIMIT_TREE_FILE_BYTES (1024 * 1024) /* files up to this size have their lines counted */
+#define LIMIT_TREE_KEPT_BYTES (8u * 1024u * 1024u) /* files kept as they were before a call */
+#define LIMIT_TREE_KEPT_COUNT 1000u                /* a larger tree without git is not kept */
+#define LIMIT_TREE_TICK_MS    20    /* file times are as coarse as the kernel's clock */
+#define LIMIT_TREE_GIT_MS     10000 /* one run of git */
+#define LIMIT_TREE_COUNT_MS   1000u /* counting lines; then files come without numbers */
+#define LIMIT_TREE_LIST_BYTES (16u * 1024u * 1024u) /* git's listing, and its blobs */
+/* files listed in one record; the rest is counted */
+#define LIMIT_TREE_TOLD        1000u
 #define LIMIT_REPORT_BYTES     (32u * 1024u * 1024u) /* one report of tests */
 #define LIMIT_REPORT_COUNT     1000u                 /* in one folder */
 #define LIMIT_REPO_FILE_BYTES  (64u * 1024u)         /* .git, commondir, config, info/exclude */
@@ -229,43 +242,47 @@
 
 #define LIMIT_CONCURRENCY       1000u
 #define LIMIT_QUOTA_COOLDOWN_MS (15 * 60 * 1000) /* a provider that is out of money is left alone */
-/* in a row, of all sessions: two calls with all their attempts */
-#define LIMIT_CIRCUIT_FAILURES    8u
-#define LIMIT_CIRCUIT_OPEN_MS     30000 /* the first time; doubled each time */
-#define LIMIT_CIRCUIT_MAX_MS      (5 * 60 * 1000)
-#define LIMIT_FALLBACK_COUNT      8u    /* providers in one list */
-#define LIMIT_ACP_GO_ONS          20u   /* how often an agent that stops at a no is told to go on */
+/* failures in a row over all sessions: two calls with all their attempts */
+#define LIMIT_CIRCUIT_FAILURES 8u
+#define LIMIT_CIRCUIT_OPEN_MS  30000 /* the first time; doubled each time */
+#define LIMIT_CIRCUIT_MAX_MS   (5 * 60 * 1000)
+#define LIMIT_FALLBACK_COUNT   8u /* providers in one list */
+/* times an agent that stops at a refusal is told to go on */
+#define LIMIT_ACP_GO_ONS          20u
 #define LIMIT_RUN_COUNT           32u   /* programs that a movement may run */
 #define LIMIT_PROVIDER_COUNT      64u   /* backends of one run */
 #define LIMIT_CALL_EVENT_COUNT    1000u /* call_event records of one call; later news are dropped */
-#define LIMIT_TOOL_ARGUMENT_BYTES 2048u /* of a tool's argument in a call_event, as JSON */
-#define LIMIT_TOOL_OUTPUT_BYTES   1200u /* of its output: the first and the last lines */
-#define LIMIT_TOOL_NAME_BYTES     128u  /* of its name, and of the id of its use */
-#define LIMIT_TOOL_SEEN_BYTES     (1u << 20) /* of an output that is looked at */
-#define LIMIT_CALL_EVENT_BYTES    4096u      /* of one, as JSON; larger is dropped and said */
+#define LIMIT_TOOL_ARGUMENT_BYTES 2048u /* a tool's argument in a call_event, as JSON */
+#define LIMIT_TOOL_OUTPUT_BYTES   1200u /* its output: the first and the last lines */
+#define LIMIT_TOOL_NAME_BYTES     128u  /* its name, and the id of its use */
+#define LIMIT_TOOL_SEEN_BYTES     (1u << 20) /* part of an output that is read */
+/* one call_event as JSON; a larger one is dropped, with a note */
+#define LIMIT_CALL_EVENT_BYTES 4096u
 
 /* --- agents: clients run through a profile --- */
 #define LIMIT_PROFILE_BYTES      (256u * 1024u) /* one profile */
 #define LIMIT_PROFILE_COUNT      200u           /* files of the user's providers/ folder */
 #define LIMIT_PROFILE_RULE_COUNT 200u           /* events of one profile */
-#define LIMIT_POINTER_STEPS      32u            /* of one JSON Pointer: deeper is a mistake */
+#define LIMIT_POINTER_STEPS      32u            /* steps of one JSON Pointer; more is a mistake */
 /* one JSON line; longer: class protocol */
 #define LIMIT_AGENT_LINE_BYTES     (16u * 1024u * 1024u)
 #define LIMIT_AGENT_ARGV_BYTES     (100u * 1024u) /* one argument (Linux allows 128 KiB) */
 #define LIMIT_AGENT_FINAL_GRACE_MS 3000           /* a client may live on after its final event */
-#define LIMIT_AGENT_INTERRUPT_MS   3000    /* for its answer to an interrupt; then its stdin ends */
-#define LIMIT_AGENT_TURNS          200     /* tool rounds of one call where a client counts them */
-#define LIMIT_AGENT_PART_COUNT     100000u /* messages and parts of one call that are told apart */
-#define LIMIT_CLIENT_RETRY_COUNT   1 /* a client's own, where it has no knob: then it is stopped */
-#define LIMIT_CLIENT_RETRY_WAIT_MS 30000 /* and its waits: a longer one is ours to decide */
+/* wait for its answer to an interrupt; then its stdin is closed */
+#define LIMIT_AGENT_INTERRUPT_MS 3000
+#define LIMIT_AGENT_TURNS        200     /* tool rounds of one call where a client counts them */
+#define LIMIT_AGENT_PART_COUNT   100000u /* distinct messages and parts of one call */
+/* a client's own retries where it has no setting; then it is stopped */
+#define LIMIT_CLIENT_RETRY_COUNT   1
+#define LIMIT_CLIENT_RETRY_WAIT_MS 30000 /* its own waits; longer ones are ours to decide */
 /* until a client says where it listens (opencode: 12 s cold) */
 #define LIMIT_SERVER_START_MS       60000
-#define LIMIT_SERVER_REPLY_MS       30000 /* a client's reply, but for the answer itself */
-#define LIMIT_SERVER_TAIL_MS        2000  /* for the events behind an answer, or an abort */
+#define LIMIT_SERVER_REPLY_MS       30000 /* a client's replies other than the answer itself */
+#define LIMIT_SERVER_TAIL_MS        2000  /* wait for events after an answer or an abort */
 #define LIMIT_SERVER_LOST_MS        500   /* after a broken connection: did the client die? */
 #define LIMIT_SERVER_LANE_COUNT     4096u /* requests to clients at once, of all calls */
-#define LIMIT_SERVER_QUESTION_COUNT 64u   /* of one client whose answers it has not taken yet */
-#define LIMIT_SERVER_SECRET_BYTES   24u   /* of random, in a client's password */
+#define LIMIT_SERVER_QUESTION_COUNT 64u   /* questions of one client not yet answered */
+#define LIMIT_SERVER_SECRET_BYTES   24u   /* random bytes in a client's password */
 #define LIMIT_EVIDENCE_BYTES        (64u * 1024u) /* end of stderr that is searched for a reason */
 #define LIMIT_VERSION_BYTES         4096u         /* of the answer to --version */
 #define LIMIT_PROBE_WALL_MS         30000 /* `--version` of a client (opencode needs 10 s cold) */
@@ -275,25 +292,25 @@
 #define LIMIT_SECRET_COUNT        32u   /* names in `secrets` */
 #define LIMIT_SANDBOX_PATHS       200u  /* in a list of `sandbox` */
 #define LIMIT_CALL_CPUS           1024u /* in `limits` */
-#define LIMIT_CALL_PIDS           4194304u /* in `limits`: the kernel has no more (PID_MAX_LIMIT) */
-#define LIMIT_CONTAINER_REMOVE_MS 20000    /* of a container whose engine was killed */
+#define LIMIT_CALL_PIDS           4194304u /* in `limits`: the kernel's maximum (PID_MAX_LIMIT) */
+#define LIMIT_CONTAINER_REMOVE_MS 20000    /* removal of a container whose engine was killed */
 #define LIMIT_SANDBOX_HOSTS       100u     /* in `hosts` of `sandbox` */
 #define LIMIT_SANDBOX_KEPT        8u       /* kinds of calls whose rules are kept */
-#define LIMIT_SANDBOX_KEPT_MS     10000    /* after their last use: they pin what they name */
+#define LIMIT_SANDBOX_KEPT_MS     10000    /* after their last use, since they pin what they name */
 #define LIMIT_SECRET_WORD_BYTES   4096u /* words of a command line that are searched for secrets */
 
 /* --- HTTP --- */
 #define LIMIT_HTTP_CONNECT_MS 10000 /* name, connection and TLS of one request */
-/* without a byte: models think long before the first */
+/* without a byte: models may think long before the first */
 #define LIMIT_HTTP_STALL_MS     (5 * 60 * 1000)
-#define LIMIT_HTTP_TAIL_MS      2000 /* for the end of a reply whose answer is whole already */
+#define LIMIT_HTTP_TAIL_MS      2000 /* wait for the end of a reply whose answer is complete */
 #define LIMIT_PROBE_MODELS      200u /* names of models that one probe gives */
 #define LIMIT_HTTP_PROBE_MS     2000 /* one probe of `segue providers` */
 #define LIMIT_HTTP_HEADER_BYTES (64u * 1024u) /* all headers of one reply */
 #define LIMIT_HTTP_BODY_BYTES                                                                      \
   (64u * 1024u * 1024u) /* one reply, decoded: 16 MiB of text in events */
 #define LIMIT_HTTP_EVENT_BYTES  (16u * 1024u * 1024u) /* one server-sent event or NDJSON line */
-#define LIMIT_HTTP_ERROR_BYTES  (64u * 1024u)         /* of an error's body; the rest is not read */
+#define LIMIT_HTTP_ERROR_BYTES  (64u * 1024u)         /* read of an error's body */
 #define LIMIT_HTTP_IDLE_HANDLES 256u /* libcurl handles kept for the next request */
 #define LIMIT_HTTP_CONNECTIONS  1024 /* open connections kept, of all providers */
 #define LIMIT_HTTP_LANE_COUNT   64u  /* of one provider's requests at once, unless configured */
@@ -306,21 +323,22 @@
 #define LIMIT_PROXY_HEAD_BYTES  8192u /* the request line and headers that ask for a connection */
 #define LIMIT_PROXY_HEAD_MS     10000 /* until they are there */
 #define LIMIT_PROXY_CONNECT_MS  15000 /* a name and one connection */
-#define LIMIT_PROXY_QUEUE_BYTES (256u * 1024u) /* to who reads slowly, before we read no more */
-#define LIMIT_PROXY_REFUSALS    32u            /* of one call that are told, each host once */
-#define LIMIT_HTTP_OWN_HEADERS  16u /* and members of a query that the user adds to requests */
-#define LIMIT_BEHIND_MS         (10 * 60 * 1000) /* a provider that was taken over is passed over */
-#define LIMIT_OLLAMA_WINDOW     4096u /* tokens: what the server takes where nobody says more */
-#define LIMIT_CACHED_HEAD_BYTES 4096u /* a shorter head is not worth a mark */
+#define LIMIT_PROXY_QUEUE_BYTES (256u * 1024u) /* buffered for a slow reader before reading stops */
+#define LIMIT_PROXY_REFUSALS    32u            /* refusals reported for one call, each host once */
+#define LIMIT_HTTP_OWN_HEADERS  16u /* headers, and query members, that a user adds to requests */
+/* a provider that was replaced is skipped for this long */
+#define LIMIT_BEHIND_MS         (10 * 60 * 1000)
+#define LIMIT_OLLAMA_WINDOW     4096u            /* tokens: the server's default */
+#define LIMIT_CACHED_HEAD_BYTES 4096u            /* a shorter head is not worth a mark */
 #define LIMIT_HTTP_IDLE_MS      (10 * 60 * 1000) /* signs of life without any content */
-#define LIMIT_BUDGET_TOKENS     1000000000000.0  /* of a budget, more is none */
+#define LIMIT_BUDGET_TOKENS     1000000000000.0  /* highest budget; more is no limit */
 #define LIMIT_ADD_BUDGET_COUNT  64u              /* amounts that one resume adds */
 #define LIMIT_GATE_COUNT        16u              /* gates of one movement */
 #define LIMIT_PROTECT_COUNT     64u              /* patterns of protected paths */
-#define LIMIT_GUARD_TIMES       1000u            /* what a guard counts up to */
+#define LIMIT_GUARD_TIMES       1000u            /* highest count of a guard */
 #define LIMIT_BUDGET_CALLS      1000000000u      /* the same */
-#define LIMIT_COST_USD          1e6              /* of one call, in dollars: more is no price */
-#define LIMIT_REFUSED_COUNT     8u               /* parameters that one model would not take */
+#define LIMIT_COST_USD          1e6              /* one call in dollars; more is not a price */
+#define LIMIT_REFUSED_COUNT     8u               /* parameters that one model refused */
 /* rungs and versions remembered, of all providers and models */
 #define LIMIT_HTTP_MEMO_COUNT  256u
 #define LIMIT_API_SCHEMA_COUNT 64u /* schemas kept in the form of a provider, of all sessions */
@@ -328,22 +346,22 @@
 /* --- store --- */
 #define LIMIT_DISK_RETRY_MS     1000  /* between two tries on a full disk */
 #define LIMIT_DISK_FULL_WAIT_MS 30000 /* segue run gives up (resumably) after this */
-/* logged between two returns of free memory */
+/* logged between two releases of free memory */
 #define LIMIT_TRIM_BYTES         (4u * 1024u * 1024u)
-#define LIMIT_POOL_THREADS_MIN   4u /* libuv pool: so many files are synced at once ... */
+#define LIMIT_POOL_THREADS_MIN   4u /* libuv pool: files synced at once */
 #define LIMIT_POOL_THREADS_MAX   16u
-#define LIMIT_POOL_THREADS_TRIED 1024u /* what UV_THREADPOOL_SIZE can say to libuv */
+#define LIMIT_POOL_THREADS_TRIED 1024u /* the most that UV_THREADPOOL_SIZE can ask for */
 
-#define LIMIT_LOOP_HOLD_MS    10 /* scripted answers without a pause: then the loop looks around */
-#define LIMIT_SYNC_NOW_MS     10 /* a sync on the loop's thread that is slower ... */
-#define LIMIT_SYNC_POOL_COUNT 100u /* ... sends so many appends to the pool */
+#define LIMIT_LOOP_HOLD_MS    10   /* scripted answers in a row before the loop serves the rest */
+#define LIMIT_SYNC_NOW_MS     10   /* a sync on the loop's thread that is slower ... */
+#define LIMIT_SYNC_POOL_COUNT 100u /* ... sends this many appends to the pool */
 
 /* --- shared store --- */
 #define LIMIT_STORE_ASK_MS         10000u  /* one request to its server */
 #define LIMIT_STORE_SCRIPT_MS      600000u /* making or migrating the tables */
-#define LIMIT_STORE_BYTES_MS       8192u   /* what a request moves in each further one */
-#define LIMIT_STORE_TRY_MS         10000u  /* so long a request is tried again */
-#define LIMIT_STORE_BACKOFF_MS     50u     /* before the first of these tries; doubles ... */
+#define LIMIT_STORE_BYTES_MS       8192u   /* bytes a request must move in each further ms */
+#define LIMIT_STORE_TRY_MS         10000u  /* how long a failed request is tried again */
+#define LIMIT_STORE_BACKOFF_MS     50u     /* before the first of these tries; then doubled ... */
 #define LIMIT_STORE_BACKOFF_MAX_MS 5000u   /* ... up to this */
 #define LIMIT_STORE_LEASE_MS       30000u  /* a worker's lease, unless --lease says it */
 #define LIMIT_STORE_LEASE_MIN_MS   1000u
@@ -354,16 +372,18 @@
 #define LIMIT_STORE_COMMIT_COUNT   2u              /* pipelines at once */
 #define LIMIT_STORE_CLAIM_BYTES    (64u * 1024u)   /* of a log that comes with its claim */
 #define LIMIT_STORE_IDLE_COUNT     4u              /* connections that are kept */
-#define LIMIT_STORE_WINDOW_BYTES   (256 * 1024)    /* of a log, read at once */
-#define LIMIT_STORE_PART_BYTES     (1024u * 1024u) /* of a blob, a row */
+#define LIMIT_STORE_WINDOW_BYTES   (256 * 1024)    /* of a log, read in one go */
+#define LIMIT_STORE_PART_BYTES     (1024u * 1024u) /* of a blob, in one row */
 #define LIMIT_STORE_LABEL_BYTES    128u
 #define LIMIT_STORE_LABEL_COUNT    64u
-#define LIMIT_STORE_PAUSE_MS       5000 /* of a session that a worker cannot go on with, at first */
-#define LIMIT_STORE_PAUSE_MAX_MS   300000 /* and at most */
-#define LIMIT_STORE_PAUSE_COUNT    64u    /* sessions that one worker knows of */
-#define LIMIT_SEAT_RETRY_MS        2000   /* until a place that workers share is asked for again */
-#define LIMIT_POOL_BYTES           128u   /* name of an account whose places providers share */
-#define LIMIT_STORE_DEATHS         3      /* of workers at one session, without a turn between */
+/* first pause of a session that a worker cannot go on with */
+#define LIMIT_STORE_PAUSE_MS     5000
+#define LIMIT_STORE_PAUSE_MAX_MS 300000 /* longest such pause */
+#define LIMIT_STORE_PAUSE_COUNT  64u    /* sessions that one worker knows of */
+#define LIMIT_SEAT_RETRY_MS      2000   /* until a shared place is asked for again */
+#define LIMIT_POOL_BYTES         128u   /* name of a pool of shared places */
+/* deaths of workers at one session without a turn between */
+#define LIMIT_STORE_DEATHS 3
 
 /* --- daemon --- */
 #define LIMIT_SESSIONS_DEFAULT 16     /* sessions that run at once, unless --max-sessions says so */
@@ -372,44 +392,47 @@
 #define LIMIT_SESSION_FD_COUNT                                                                     \
   8 /* descriptors of a running session: its log, a command, its pipes */
 #define LIMIT_HEAP_PIECE_BYTES                                                                     \
-  (256 * 1024) /* larger ones are mapped: they grow without being copied and go back at once */
+  (256 * 1024) /* larger blocks are mapped: they grow without a copy and are freed at once */
 #define LIMIT_OWN_FD_COUNT  24 /* descriptors of the daemon itself */
 #define LIMIT_LOOP_FD_COUNT 8u /* of one loop, before it does anything */
-#define LIMIT_START_COUNT   8u /* sessions read back and started in one go of the loop */
-/* sessions that are over and still known without their log */
-#define LIMIT_OVER_COUNT           1000u
-#define LIMIT_LOCK_WAIT_MS         2000     /* for locks of a daemon that was killed */
-#define LIMIT_GIT_MS               1800000u /* one run of git for a worktree: large repositories */
-#define LIMIT_FORGE_TEXT_BYTES     20000u   /* of one text of an issue or a pull request */
-#define LIMIT_FORGE_COMMENT_COUNT  100u     /* of its comments */
-#define LIMIT_FORGE_TITLE_BYTES    200u     /* of a pull request's title */
-#define LIMIT_FORGE_BODY_BYTES     60000u   /* of a pull request's text; forges take some 65,000 */
-#define LIMIT_GIT_DRIVER_COUNT     100u     /* filters and drivers of one configuration */
-#define LIMIT_WORKTREE_FILE_COUNT  32u      /* to be copied or linked into a worktree */
-#define LIMIT_FOLDER_POLL_MS       300      /* for a folder that another session edits */
-#define LIMIT_FOLDER_SOON_MS       20       /* somebody asks for a folder at the same moment */
-#define LIMIT_LOCK_RETRY_MS        1000     /* for a log that another program owns */
-#define LIMIT_MEND_MS              1000     /* before a log that failed is opened again; doubles */
-#define LIMIT_MEND_MAX_MS          60000    /* ... up to this */
-#define LIMIT_MEND_COUNT           10u      /* ... so often without a new turn: some five minutes */
-#define LIMIT_DRAIN_MS             30000    /* for calls that run when the daemon is told to stop */
-#define LIMIT_API_BACKLOG_COUNT    128      /* connections that wait to be accepted */
+#define LIMIT_START_COUNT   8u /* sessions read back and started in one iteration of the loop */
+/* ended sessions still known without their log */
+#define LIMIT_OVER_COUNT          1000u
+#define LIMIT_LOCK_WAIT_MS        2000     /* wait for the locks of a daemon that was killed */
+#define LIMIT_GIT_MS              1800000u /* one run of git for a worktree: large repositories */
+#define LIMIT_FORGE_TEXT_BYTES    20000u   /* of one text of an issue or a pull request */
+#define LIMIT_FORGE_COMMENT_COUNT 100u     /* of its comments */
+#define LIMIT_FORGE_TITLE_BYTES   200u     /* of a pull request's title */
+#define LIMIT_FORGE_BODY_BYTES    60000u   /* of a pull request's text; forges take some 65,000 */
+#define LIMIT_GIT_DRIVER_COUNT    100u     /* filters and drivers of one configuration */
+#define LIMIT_WORKTREE_FILE_COUNT 32u      /* files copied or linked into a worktree */
+/* between two tries for a folder that another session edits */
+#define LIMIT_FOLDER_POLL_MS 300
+#define LIMIT_FOLDER_SOON_MS 20 /* somebody asks for a folder at the same moment */
+/* between two tries for a log that another program owns */
+#define LIMIT_LOCK_RETRY_MS 1000
+#define LIMIT_MEND_MS       1000  /* before a log that failed is opened again; doubles */
+#define LIMIT_MEND_MAX_MS   60000 /* ... up to this */
+/* ... this many times without a new turn: about five minutes */
+#define LIMIT_MEND_COUNT           10u
+#define LIMIT_DRAIN_MS             30000 /* for running calls when the daemon is told to stop */
+#define LIMIT_API_BACKLOG_COUNT    128   /* connections that wait to be accepted */
 #define LIMIT_API_CONNECTION_COUNT 4096u
 #define LIMIT_API_PEER_MIN_COUNT                                                                   \
   64u /* connections of one process that may wait; else a quarter of all */
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
 /* of one request: a task and its escapes */
 #define LIMIT_API_BODY_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_API_BIG_BODY_BYTES (1024u * 1024u) /* of a body whose memory goes back at once */
+#define LIMIT_API_BIG_BODY_BYTES (1024u * 1024u) /* a body whose memory is released at once */
 #define LIMIT_API_BODIES_BYTES                                                                     \
-  (64u * 1024u * 1024u) /* of all requests that are being received, and again of those being read */
-#define LIMIT_API_IDLE_S          30    /* without a byte sent or received; then hung up on */
+  (64u * 1024u * 1024u) /* all requests being received, and as much again for those being read */
+#define LIMIT_API_IDLE_S          30    /* without a byte sent or received; then it is closed */
 #define LIMIT_API_REQUEST_MS      60000 /* from the last answer to the end of the next request */
 #define LIMIT_API_ACCEPT_RETRY_MS 100   /* no descriptor was left to accept with */
-/* of an event stream: so a reader that is gone is noticed */
+/* on event streams, so that a reader that left is noticed */
 #define LIMIT_API_HEARTBEAT_MS 15000
 #define LIMIT_API_DELTA_BYTES                                                                      \
-  (16u * 1024u) /* of text pieces that wait for one reader; then dropped */
+  (16u * 1024u) /* pieces of text waiting for one reader; more are dropped */
 #define LIMIT_API_FOREIGN_MS                                                                       \
   500 /* between two looks at the log of a session that another program runs */
 #define LIMIT_API_PAGE_COUNT  1000u  /* sessions of one answer */
@@ -417,18 +440,18 @@
 #define LIMIT_API_ERROR_COUNT 50u    /* errors of a workflow in one answer */
 #define LIMIT_API_DEPTH       64u    /* nesting of a request's JSON */
 #define LIMIT_API_VALUE_COUNT 20000u /* values of a request's JSON: a provider a movement, facets */
-#define LIMIT_CLIENT_WAIT_S   60     /* the command line waits so long for an answer */
+#define LIMIT_CLIENT_WAIT_S   60     /* how long the command line waits for an answer */
 
 /* --- terminal --- */
-#define LIMIT_LONG_WAIT_MS     10000 /* a retry that waits as long is said in a pipe */
+#define LIMIT_LONG_WAIT_MS     10000 /* a retry that waits longer is mentioned in a pipe */
 #define LIMIT_TERM_COLUMNS     500
 #define LIMIT_TERM_MIN_COLUMNS 40
 #define LIMIT_SPINNER_MS       100
-#define LIMIT_LIVE_SILENT_MS   2000  /* without a sign of life before the live line says so */
+#define LIMIT_LIVE_SILENT_MS   2000  /* silence before the live line mentions it */
 #define LIMIT_LIVE_LINES       8u    /* open turns that are drawn */
-#define LIMIT_LIVE_TEXT_BYTES  4096u /* of an agent's words without a line end */
+#define LIMIT_LIVE_TEXT_BYTES  4096u /* an agent's words without a line end */
 /* between two looks for a signal while standard output is full */
 #define LIMIT_OUTPUT_LOOK_MS 100
-#define LIMIT_OUTPUT_WAIT_MS 2000 /* for a reader that does not read, after a signal to stop */
+#define LIMIT_OUTPUT_WAIT_MS 2000 /* wait for a reader that does not read, after a signal to stop */
 
 #endif

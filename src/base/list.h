@@ -1,4 +1,4 @@
-/* list.h - a doubly linked list through its items, which know the list that they are in.
+/* list.h - an intrusive doubly linked list; each item knows which list it is in.
  *
  *   struct job { struct list_node in_queue; ... };
  *   struct list queue = {0};
@@ -7,10 +7,10 @@
  *     if (is_done(j))
  *       list_remove(&queue, &j->in_queue);
  *
- * A zeroed list is empty and a zeroed node is in none. Nothing is allocated or freed here. An item
- * can be in several lists, with a node for each. Neither a list that holds something nor an item in
- * one may move in memory. Adding what is in a list already, or taking out what is not in this one,
- * is a bug and aborts. Below are two helpers for chains: items with a `next` and nothing else. */
+ * A zeroed list is empty, and a zeroed node is in no list. Nothing is allocated or freed here. An
+ * item can be in several lists, with a node for each. A list with items, and an item in a list,
+ * must not move in memory. Adding an item twice, or removing it from a list it is not in, is a bug
+ * and aborts. Two helpers for chains follow: items with just a `next`. */
 #ifndef SEGUE_BASE_LIST_H
 #define SEGUE_BASE_LIST_H
 
@@ -20,7 +20,7 @@
 
 struct list_node {
   struct list_node *prev, *next;
-  struct list *list; /* the one that it is in, or NULL */
+  struct list *list; /* the list it is in, or NULL */
 };
 
 struct list {
@@ -33,7 +33,7 @@ static inline bool list_holds(const struct list *list, const struct list_node *n
   return node->list == list;
 }
 
-/* Behind `after`; NULL: at the front. */
+/* Inserts behind `after`; NULL: at the front. */
 static inline void list_insert(struct list *list, struct list_node *after, struct list_node *node) {
   assert(node->list == NULL);
   assert(after == NULL || list_holds(list, after));
@@ -71,14 +71,14 @@ static inline void *list_item(const struct list_node *node, size_t offset) {
 #define LIST_FIRST(type, member, list) LIST_ITEM((list)->first, type, member)
 #define LIST_LAST(type, member, list)  LIST_ITEM((list)->last, type, member)
 
-/* From first to last. The body may take out the item that it is at, but not the next one. */
+/* Goes from first to last. The body may remove the current item, but not the next one. */
 #define LIST_EACH(type, item, member, list)                                                        \
   for (type *item = LIST_FIRST(type, member, list), *item##_next = NULL;                           \
        item != NULL && (item##_next = LIST_ITEM(item->member.next, type, member), true);           \
        item = item##_next)
 
-/* Takes an item out of a chain whose items are linked by `next` alone: short ones, whose items
- * nobody takes out often. It must be there. */
+/* Removes an item from a chain linked by `next` alone. The item must be in it. For short chains
+ * with rare removals. */
 #define CHAIN_REMOVE(first, item)                                                                  \
   do {                                                                                             \
     __typeof__(&(first)) chain_at = &(first);                                                      \
@@ -89,7 +89,7 @@ static inline void *list_item(const struct list_node *node, size_t offset) {
     *chain_at = (item)->next;                                                                      \
   } while (0)
 
-/* Puts an item, whose `next` is NULL, behind the last one. */
+/* Appends an item whose `next` is NULL. */
 #define CHAIN_APPEND(first, item)                                                                  \
   do {                                                                                             \
     __typeof__(&(first)) chain_at = &(first);                                                      \

@@ -1,9 +1,9 @@
 /* log.h - what the program says about itself, on stderr; and the two ways it ends in trouble.
  *
- * What is said is one line, made safe for a terminal (buf_safe).
- * `die` is for "cannot start" (exit 1), BUG for what can only be our own mistake (abort: the log
- * makes that safe). Out of memory aborts, so allocation helpers never return NULL; sizes that come
- * from outside are checked against limits.h before they get here. */
+ * Each message is one line, made safe for a terminal (buf_safe). `die` is for "cannot start" (exit
+ * 1), BUG for what can only be our own mistake (abort: the log makes that safe). Out of memory
+ * aborts, so allocation helpers never return NULL; sizes that come from outside are checked against
+ * limits.h before they get here. */
 #ifndef SEGUE_BASE_LOG_H
 #define SEGUE_BASE_LOG_H
 

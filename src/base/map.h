@@ -1,9 +1,8 @@
-/* map.h - bytes to a number: usually the index of an entry in its owner's array.
+/* map.h - maps bytes to a number, usually the index of an entry in its owner's array.
  *
  * `struct map m = {0};` is a valid empty map. Keys are copied into the arena given with them, which
  * must live as long as the map; only the table itself is the map's own, and map_deinit frees it and
- * leaves a zeroed map. Nothing is ever taken out. A pointer or a number is a key through
- * MAP_KEY. */
+ * leaves a zeroed map. Keys are never removed. A pointer or a number is a key through MAP_KEY. */
 #ifndef SEGUE_BASE_MAP_H
 #define SEGUE_BASE_MAP_H
 
@@ -25,7 +24,7 @@ struct map {
 bool map_get(const struct map *map, struct str key, uint32_t *value);
 /* Replaces the value of a known key. */
 void map_put(struct map *map, struct arena *arena, struct str key, uint32_t value);
-/* True: the key is new and has *value now. False: it is known, and *value is what it has. */
+/* True: the key was new and now has *value. False: it was known, and *value is set to its value. */
 bool map_add(struct map *map, struct arena *arena, struct str key, uint32_t *value);
 void map_deinit(struct map *map);
 

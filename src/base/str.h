@@ -1,4 +1,4 @@
-/* str.h - a borrowed view of bytes, and what is done with text everywhere.
+/* str.h - a borrowed view of bytes, and the text helpers used everywhere.
  *
  * A view never owns and need not end in NUL. */
 #ifndef SEGUE_BASE_STR_H
@@ -34,17 +34,19 @@ bool str_is_variable(struct str s);         /* can be the name of an environment
 struct str str_next_line(struct str *rest); /* without its newline; rest->p = NULL at the end */
 bool str_to_long(struct str s, long *out);  /* the whole view, decimal, no white space */
 
-/* A number in decimal, NUL-terminated; its length. Where a log writes many, snprintf is seen. */
+/* Writes a number in decimal, NUL-terminated, and returns its length. Logs write so many that
+ * snprintf shows up in profiles. */
 enum { STR_NUMBER_BYTES = 24 };
 size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value);
 
 /* The value of a hexadecimal digit; -1: it is none. */
 int str_hex_digit(char c);
 
-/* For "did you mean": whether so few edits make one the other, and how many. Both are short. */
+/* For "did you mean": whether a few edits turn one into the other, and how many. Both must be
+ * short. */
 bool str_near(struct str word, struct str name, size_t *distance);
-/* For "did you mean": of a NULL-ended list the name with the fewest edits, within a bound, else the
- * first that begins like it; or NULL. */
+/* For "did you mean": the name in a NULL-ended list that is fewest edits away, within a bound, or
+ * else the first that begins like the word; or NULL. */
 const char *str_nearest(struct str word, const char *const *names);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { UTF8_BYTES_MAX = 4, UTF8_LAST = 0x10FFFF };
 
-/* Length of the well-formed sequence at p, where n bytes are; 0 = ill-formed, or n is 0. `cp` may
+/* Length of the well-formed sequence at p, which has n bytes; 0 = ill-formed, or n is 0. `cp` may
  * be NULL. */
 size_t utf8_decode(const char *p, size_t n, uint32_t *cp);
 bool utf8_valid(const char *p, size_t n);
@@ -20,7 +20,7 @@ size_t utf8_put(char out[UTF8_BYTES_MAX], uint32_t cp);
 
 /* Columns that a terminal uses for it: 0 for combining marks, 2 for East Asian wide, else 1. */
 int utf8_width(uint32_t cp);
-/* Characters of well-formed text; of other text the bytes that begin one. */
+/* Counts the characters of well-formed text; in other text, the bytes that begin one. */
 size_t utf8_count(const char *p, size_t n);
 /* Where text can be cut: the largest length up to n that does not part a sequence, and the
  * smallest offset from `at` at which one may begin. */
