@@ -1,6 +1,6 @@
 /* ask_batch.h - many questions from NDJSON: lines {"id","prompt","schema"?} in, lines
- * {"id","value", "raw","attempts",...} out, in the same order, a few at once; and how often the
- * first answer was it. `schema` is a schema or the name of a ready one. */
+ * {"id","value", "raw","attempts",...} out, in the same order, a few at once; also reports how
+ * often the first answer was right. `schema` is a schema or the name of a preset. */
 #ifndef SEGUE_CLI_ASK_BATCH_H
 #define SEGUE_CLI_ASK_BATCH_H
 

@@ -1,9 +1,9 @@
-/* ask_stream.h - the items of an array printed while a model still writes it.
+/* ask_stream.h - prints the items of an array while a model is still writing it.
  *
- * What is printed is always a beginning of the final value, or ask_stream_end says that it is not.
- * An item is printed when it is whole and passes what the schema says of items. When another answer
- * begins (a correction, a retry), its first items must be those that were printed; they are not
- * printed again, and one that differs ends the printing until the end. */
+ * The output is always a prefix of the final value; if it is not, ask_stream_end says so. An item
+ * is printed once it is complete and valid. When another answer begins (a correction, a retry), its
+ * first items must equal those already printed; they are not repeated, and the first that differs
+ * stops the printing until the end. */
 #ifndef SEGUE_CLI_ASK_STREAM_H
 #define SEGUE_CLI_ASK_STREAM_H
 
@@ -14,7 +14,7 @@
 struct ask_stream {
   struct item_stream items;
   struct schema *schema; /* of an array with one item, or with the items so far */
-  bool by_place;         /* what an item must be depends on its place */
+  bool by_place;         /* what an item may be depends on its index */
   bool json;             /* {"index","item"} a line */
   json_t *printed;
 };
@@ -26,8 +26,8 @@ void ask_stream_deinit(struct ask_stream *s);
 
 void ask_stream_begin(struct ask_stream *s); /* another answer */
 void ask_stream_piece(struct ask_stream *s, const char *p, size_t n);
-/* Prints what is left of the final value. False: what was printed is not its beginning, or there is
- * no value (NULL) and something was printed. */
+/* Prints the rest of the final value. False: what was printed is not a prefix of it, or there is no
+ * value (NULL) and something was printed. */
 bool ask_stream_end(struct ask_stream *s, const json_t *value);
 
 #endif

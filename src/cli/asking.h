@@ -1,6 +1,6 @@
-/* asking.h - questions whose answers must fit a schema, several at once on one loop: what `segue
- * ask` is. Each is a session of a workflow with one movement, so the same engine, records and
- * recovery serve it as any other.
+/* asking.h - the engine of `segue ask`: questions whose answers must fit a schema, several at once
+ * on one loop. Each is a session of a workflow with one movement, with the same records and
+ * recovery as any other.
  *
  *   asking_init(&a, "ask", &setup, logs, jobs, &err)       then set ctx and the callbacks
  *   signals = asking_run(&a)      calls room() until asking_close(); start questions from there
@@ -56,13 +56,13 @@ size_t asking_room(const struct asking *a);
 bool asking_start(struct asking *a, struct workflow *workflow, struct str prompt, size_t index,
                   struct err *err) MUST_CHECK;
 void asking_close(struct asking *a);
-/* Whether the next read of fd will not wait; where that cannot be told it is true. Else room() is
- * called when there is something to read. */
+/* True if the next read of fd will not block, or if that cannot be known. Otherwise room() is
+ * called once there is something to read. */
 bool asking_input(struct asking *a, int fd);
 
 /* As ask_told_result gives it. */
 json_t *ask_result(const struct ask_job *job);
-/* Why there is no value, its errors and the last answer, on stderr. */
+/* Prints on stderr why there is no value, with the errors and the last answer. */
 void asking_complain(const char *command, const json_t *result);
 
 #endif

@@ -1,4 +1,4 @@
-/* audit_show.h - a census on a terminal: one screen, or a table of the groups; and as CSV. */
+/* audit_show.h - shows a census on a terminal, as one screen or a table of groups, and as CSV. */
 #ifndef SEGUE_CLI_AUDIT_SHOW_H
 #define SEGUE_CLI_AUDIT_SHOW_H
 

@@ -1,7 +1,7 @@
 /* cli.h - the command line: one table of commands, one way to read options, the exit statuses.
  *
  * A command is a file cmd_<name>.c with a `const struct cli_command`; main.c lists it. Options are
- * tables, from which parser, help and completion come. */
+ * tables; parser, help and completion are all derived from them. */
 #ifndef SEGUE_CLI_CLI_H
 #define SEGUE_CLI_CLI_H
 
@@ -64,29 +64,29 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
                struct cli_args *out, int *status);
 bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
-/* --store, else SEGUE_STORE, else the configuration's `store` (behind SEGUE_LOGS), where the
- * command has that option; or NULL. For such a command the value of "logs" is this where --logs is
- * not given: a store is named in place of a folder. */
+/* --store, or SEGUE_STORE, or the configuration's `store` (after SEGUE_LOGS), if the command has
+ * that option; otherwise NULL. Without --logs such a command's value of "logs" is this store, since
+ * a store may be named in place of a folder. */
 const char *cli_store(const struct cli_args *args);
-/* The i-th value of a repeating option, NULL behind the last. */
+/* The i-th value of a repeating option, NULL after the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);
 
 /* main calls these around every command (output.c). cli_begin comes before anything is opened or
- * printed. cli_end flushes stdout: `status`, but STATUS_FAILED instead of STATUS_COMPLETE, and a
- * message, when not all that was printed could be written, also where stdout is closed. A reader
- * that went away is no news to it. */
+ * printed. cli_end flushes stdout and returns `status`. If the output could not all be written, or
+ * stdout is closed, it prints a message and turns STATUS_COMPLETE into STATUS_FAILED. A reader that
+ * went away is not an error. */
 void cli_begin(void);
 int cli_end(const char *command, int status) MUST_CHECK;
 
-/* Text from outside, in which nothing steers a terminal (buf_safe, on one line). */
+/* Prints text from outside on one line, made safe for a terminal (buf_safe). */
 void cli_put_safe(FILE *out, const char *text);
 /* False: what was given with `flag` is not UTF-8, so no record could hold it. */
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 
-/* From now on each error is also told on standard output: {"error":{"message", "file", "line",
+/* From now on each error is also printed on standard output: {"error":{"message", "file", "line",
  * "column"}} on a line. For commands that were called with --json. */
 void cli_errors_as_json(bool on);
-void cli_tell_json(const struct err *err);     /* so, when it is on */
+void cli_tell_json(const struct err *err);     /* does so when it is on */
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
@@ -97,7 +97,7 @@ void cli_print_file_error(const struct err *err, const char *severity);
 bool cli_line_of(const struct err *err, struct buf *line, size_t *at) MUST_CHECK;
 void cli_print_help(const struct cli_command *command);
 
-/* Colours: only on a terminal, without NO_COLOR, and TERM other than dumb. */
+/* Colours are used only on a terminal, without NO_COLOR and unless TERM is dumb. */
 enum colour {
   COLOUR_NONE,
   COLOUR_BOLD,

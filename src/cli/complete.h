@@ -1,4 +1,4 @@
-/* complete.h - what may stand where a shell's user pressed Tab.
+/* complete.h - what can be completed where a shell's user pressed Tab.
  *
  * `segue completion SHELL` prints a script for a shell, and each such script asks
  * `segue completion --for WORD...`, so that three shells cannot offer three things. An answer is a
@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* words: what stands behind "segue" up to the cursor; the last one, perhaps empty, is being
- * written. Prints what begins like it. */
+/* words: everything after "segue" up to the cursor; the last word, perhaps empty, is being typed.
+ * Prints the completions that begin like it. */
 void complete_words(char *const *words, size_t count, FILE *out);
 
 #endif

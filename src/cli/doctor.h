@@ -1,4 +1,4 @@
-/* doctor.h - findings of segue doctor, and what it says of backends. */
+/* doctor.h - findings of segue doctor, and its report on backends. */
 #ifndef SEGUE_CLI_DOCTOR_H
 #define SEGUE_CLI_DOCTOR_H
 
@@ -14,13 +14,15 @@ struct doctor_report {
   size_t problems;
 };
 
-/* Notes it, and prints it unless all is printed as JSON. remedy: what to do, or NULL. */
+/* Adds a finding and prints it, unless everything is printed as JSON. remedy: what to do, or
+ * NULL. */
 void doctor_find(struct doctor_report *r, enum finding_kind kind, const char *what,
                  const char *text, const char *remedy);
 
-/* Those in the words of `args` alone, else all: what is here, what the user's configuration names,
- * and what can be mended each by itself; what is just not here in a line of names, unless --all or
- * JSON is wanted. False: there is no such backend, which was printed. */
+/* Reports the backends named in `args`, or all of them. Backends that are here, that the user's
+ * configuration names, or that can be repaired get a section each; the absent ones share a line of
+ * names, unless --all or JSON is wanted. False: there is no such backend, and a message was
+ * printed. */
 bool doctor_providers(struct doctor_report *r, const struct provider_registry *registry,
                       const struct config *user, const struct cli_args *args) MUST_CHECK;
 

@@ -5,17 +5,17 @@
 
 #include "store/store.h"
 
-/* A path, an id, a unique prefix of one, or `last`. logs: --logs or NULL. `last` without a folder
- * named is the session that was started last, in whatever folder it is. What is not in the log
- * folder is asked of the daemon; socket (--socket or NULL): of that one, and of nobody else. */
+/* The word is a path, an id, a unique prefix of one, or `last`. logs: --logs or NULL. `last`
+ * without a folder is the session started last, wherever it is. If the log folder does not have it,
+ * the daemon is asked; with socket (--socket or NULL) that daemon alone. */
 bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
                   struct err *err) MUST_CHECK;
 
 /* Is the word a folder, or the address of a shared store? Else it means one log. */
 bool find_is_store(const char *word);
 
-/* Takes what a word means: a folder of logs (or a whole store), or one log. False: err
- * is set, and the words behind it are not looked at. */
+/* Receives what a word means: a folder of logs (or a whole store), or one log. False: err is set,
+ * and later words are skipped. */
 struct find_each {
   bool (*store)(void *ctx, const struct store *store, struct err *err);
   bool (*log)(void *ctx, const struct store_ref *ref, struct err *err);
@@ -23,7 +23,7 @@ struct find_each {
 };
 bool find_take(const char *word, const char *logs, const struct find_each *each,
                struct err *err) MUST_CHECK;
-/* Each word, in order; without words the log folder, which must be there only when `logs` names
+/* Takes each word in order; without words the log folder, which need not exist unless `logs` names
  * it. */
 bool find_take_all(char *const *words, size_t count, const char *logs, const struct find_each *each,
                    struct err *err) MUST_CHECK;
@@ -31,7 +31,7 @@ bool find_take_all(char *const *words, size_t count, const char *logs, const str
 /* --since, as select_since reads it; NULL leaves it as it is. */
 bool find_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
 
-/* A path below the current folder without that folder; else as it is. Points into `path`. */
+/* Shortens a path below the current folder by that folder's name. Points into `path`. */
 const char *find_shown(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
-/* forking.h - a session that begins where another was, run in this process: what fork and
- * merge --resolve share.
+/* forking.h - runs a session that begins where another one was, in this process; for fork and merge
+ * --resolve.
  *
  *   struct fork_wish w = {.command = "fork", .ref = &ref, .from = "fix", .body = body, ...};
  *   status = forking_run(&w);      runs it to its end; the status is the session's */
@@ -20,7 +20,7 @@ struct fork_wish {     /* all borrowed */
   json_t *body;         /* members of POST .../fork */
   const char *scenario; /* or NULL: the session's own */
   enum ui_mode mode;
-  struct str more;       /* is put behind its task; may be empty */
+  struct str more;       /* appended to its task; may be empty */
   json_t *source;        /* config.source; or NULL: the session's */
   const char *base;      /* what its worktree begins at; or NULL: where the session's branch is */
   const char *merge;     /* a commit that is merged into it before it begins; or NULL */

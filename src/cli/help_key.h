@@ -6,13 +6,13 @@
 
 #include <stdbool.h>
 
-/* Appends what is to be said of the key, for each place that has one of this name. False: there is
- * none; *near, when it is not NULL, is one with a name like it then, or NULL. */
+/* Appends the help for the key, for each place that has one of this name. False: there is none;
+ * *near (unless near is NULL) is then a similar name, or NULL. */
 bool help_key(struct buf *out, const char *name, const char **near) MUST_CHECK;
 
 /* The last "KEY:" of a workflow's line that begins at or before byte `at`, such as an error points
- * at; a misspelt one is the key that was meant. NULL: there is none. Of the table of keys, so not
- * to be freed. */
+ * at; a misspelt one gives the key that was meant. NULL: there is none. Points into the table of
+ * keys. */
 const char *help_key_of_line(struct str line, size_t at);
 
 #endif

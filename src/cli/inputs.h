@@ -1,4 +1,5 @@
-/* inputs.h - the values for a workflow's params: --input NAME=VALUE, and what a person is asked. */
+/* inputs.h - values for a workflow's params, from --input NAME=VALUE or from questions to a
+ * person. */
 #ifndef SEGUE_CLI_INPUTS_H
 #define SEGUE_CLI_INPUTS_H
 

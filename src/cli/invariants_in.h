@@ -1,4 +1,4 @@
-/* invariants_in.h - invariants for commands: from --invariant and --invariants, run on a value.
+/* invariants_in.h - invariants for commands, from --invariant and --invariants, run on a value.
  *
  * invariants_in_load, invariants_in_check any number of times, invariants_in_deinit (a zeroed
  * one is fine). Commands are run, because whoever calls the program named them or the file that
@@ -20,10 +20,10 @@ bool invariants_in_load(struct invariants_in *in, const struct cli_args *args,
                         struct err *err) MUST_CHECK;
 void invariants_in_deinit(struct invariants_in *in);
 
-/* From data: NULL and an error in `errs` when it is no list of expressions. */
+/* For a list from data: NULL and an error in `errs` if it is not a list of expressions. */
 struct invariants *invariants_in_of_line(const json_t *list, struct schema_errors *errs) MUST_CHECK;
 
-/* Expressions, then, if those and the schema hold, commands, one after the other. SCHEMA_OK,
+/* Runs the expressions and then, if those and the schema hold, the commands one by one. SCHEMA_OK,
  * SCHEMA_INVALID or SCHEMA_TOO_COMPLEX as invariants_check has it. False: a command could not be
  * run, err says which and why. Out of memory ends the program. */
 bool invariants_in_check(const struct invariants *invariants, const json_t *value,

@@ -1,9 +1,9 @@
 /* json_io.h - JSON as commands read and write it.
  *
- * Reading is jscan's: all that RFC 8259 allows, which is more than jansson's own reader takes (lone
- * surrogates become U+FFFD, integers beyond 64 bits become reals, \u0000 is kept). A value nested
- * deeper than JSCAN_DEPTH_MAX is left to jansson and its 2,048 levels.
- * Writing gives a real in the fewest digits that read back as the same number. */
+ * Reading is jscan's: everything RFC 8259 allows, which is more than jansson's own reader accepts
+ * (lone surrogates become U+FFFD, integers beyond 64 bits become reals, \u0000 is kept). A value
+ * nested deeper than JSCAN_DEPTH_MAX is left to jansson and its 2,048 levels. Writing gives a real
+ * in the fewest digits that read back as the same number. */
 #ifndef SEGUE_CLI_JSON_IO_H
 #define SEGUE_CLI_JSON_IO_H
 
@@ -35,10 +35,10 @@ enum json_io_form {
 };
 void json_io_write(const json_t *value, enum json_io_form form, struct buf *out);
 
-/* A JSON string of any bytes: what is not UTF-8 becomes visible escapes. Never NULL. */
+/* Makes a JSON string of any bytes; bytes that are not UTF-8 become visible escapes. Never NULL. */
 json_t *json_io_string(const char *text);
 
-/* One line on stdout; whether it could be written shows in ferror(stdout) and cli_end. */
+/* Prints to stdout; failures show in ferror(stdout) and cli_end. */
 void json_io_print(const json_t *value, enum json_io_form form);
 
 #endif

@@ -1,8 +1,9 @@
-/* label_sample.h - asks a person for the rules of a sample of judgments, one screen each: what
- * `segue label --sample` is.
+/* label_sample.h - `segue label --sample`: asks a person for the right rule of each judgment in a
+ * sample, one screen each.
  *
  * Keys: a rule's number, 0 for none of them, s to leave one out for now, q to end. Each answer is
- * durable before the next question; what has a drawn label of this person is not asked again. */
+ * durable before the next question; judgments that this person has labelled in the sample are not
+ * asked again. */
 #ifndef SEGUE_CLI_LABEL_SAMPLE_H
 #define SEGUE_CLI_LABEL_SAMPLE_H
 
@@ -13,7 +14,7 @@ struct label_sample {
   const struct draw *draw;
   const struct store *store;
   const char *by; /* who answers */
-  bool blind;     /* the verdict is shown afterwards only */
+  bool blind;     /* the verdict is shown only afterwards */
 };
 
 bool label_sample_run(const struct label_sample *s, struct err *err) MUST_CHECK;

@@ -1,7 +1,7 @@
-/* live.h - what stands below the finished lines of a terminal while a session runs: a line for each
- * open turn, drawn anew in place; and with -v the agent's words above them.
+/* live.h - the live part of the terminal while a session runs: a line for each open turn, redrawn
+ * in place, and with -v the agent's words above them.
  *
- *   live_init(&live, &look, verbose)   off where look is no terminal
+ *   live_init(&live, &look, verbose)   off unless look is a terminal
  *   live_draw(&live, &summary)         again and again
  *   live_text(&live, ...)              a piece of an answer came
  *   live_clear(&live)                  before anything else is printed there
@@ -24,10 +24,10 @@ void live_init(struct live *live, const struct turns_look *look, bool verbose);
 void live_deinit(struct live *live);
 void live_clear(struct live *live);
 void live_draw(struct live *live, const struct summary *s);
-/* Words of an agent, as they come: whole lines are printed, the last one is drawn while it grows.
- * Nothing without -v. */
+/* Takes an agent's words as they come: whole lines are printed, the last one is drawn while it
+ * grows. Does nothing without -v. */
 void live_text(struct live *live, long call, struct str text);
-/* No more words of that call: what has no line end is printed. */
+/* The call has no more words: an unfinished line is printed. */
 void live_text_over(struct live *live);
 
 #endif

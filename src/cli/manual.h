@@ -1,5 +1,5 @@
-/* manual.h - the manual pages, made of the tables that the parser, the help and the checks use, so
- * that no page can say something else than the program does.
+/* manual.h - the manual pages, made from the tables that the parser, the help and the checks use,
+ * so that no page can disagree with the program.
  *
  * Pages: segue(1), one for each command, segue-workflow(5) of schemas/workflow.json, segue-log(5)
  * of schemas/session-log.json. The language is man(7)'s. */
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The file name of page i, such as "segue-run.1"; NULL behind the last. Valid until the next
+/* The file name of page i, such as "segue-run.1"; NULL after the last. Valid until the next
  * call. */
 const char *manual_name(size_t i);
 /* Appends the page of that name; false: there is none. */

@@ -3,7 +3,7 @@
  * (modelcontextprotocol.io, specification).
  *
  * A tool is a command of segue with its words (mcp_tools.c): the same program runs it, so that a
- * client is told exactly what a person would be. */
+ * client sees exactly what a person would. */
 #ifndef SEGUE_CLI_MCP_H
 #define SEGUE_CLI_MCP_H
 
@@ -33,7 +33,7 @@ struct mcp_tool {
 
 extern const struct mcp_tool mcp_tools[];
 
-/* The answer to one message: a new reference; NULL where there is none (a notification). */
+/* The answer to one message: a new reference; NULL for a notification, which has none. */
 json_t *mcp_answer(const json_t *message);
 
 #endif

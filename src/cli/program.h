@@ -1,4 +1,4 @@
-/* program.h - runs a program to its end and keeps what it said; for commands that wait for it. */
+/* program.h - runs a program to its end and keeps its output; for commands that wait for it. */
 #ifndef SEGUE_CLI_PROGRAM_H
 #define SEGUE_CLI_PROGRAM_H
 
@@ -13,7 +13,7 @@ struct program {
   unsigned timeout_s;     /* then it gets SIGTERM; 0: none */
   struct buf out, errors; /* set by program_run: at most PROGRAM_OUTPUT_BYTES of each. buf_deinit */
   int status;             /* its exit status, 128 + N after a signal */
-  bool timed_out, cut;    /* cut: it said more than that */
+  bool timed_out, cut;    /* cut: there was more output */
 };
 
 enum { PROGRAM_OUTPUT_BYTES = 4 * 1024 * 1024 };

@@ -1,11 +1,11 @@
-/* rejudge_turns.h - which recorded turns are to be judged once more: those of some logs that pass a
- * census' filters and that a judge was needed for.
+/* rejudge_turns.h - chooses the recorded turns to judge again: those in some logs that pass a
+ * census's filters and needed a judge.
  *
  *   struct rejudge_turns t = {.census = census};
  *   rejudge_choose(&t, &args, &err) ... t.list[i]
  *   rejudge_turns_deinit(&t)
  *
- * They are of one store, and sorted by session and turn, each once. */
+ * All are from one store, sorted by session and turn, without duplicates. */
 #ifndef SEGUE_CLI_REJUDGE_TURNS_H
 #define SEGUE_CLI_REJUDGE_TURNS_H
 

@@ -1,10 +1,10 @@
-/* rejudging.h - judges recorded turns once more, several at once: what `segue rejudge` does when it
- * is sure what to do. Each is a session of its own in the store `into`.
+/* rejudging.h - judges recorded turns again, several at once: the running part of `segue rejudge`.
+ * Each judgment is a session of its own in the store `into`.
  *
  *   struct rejudging r = {...}; rejudging_run(&r, &err)
  *
- * Turns that have a verdict in `verdicts` already are passed over. No new one begins once a bound
- * is met or a signal came; those that run are stopped by a signal and else ended. */
+ * Turns that already have a verdict in `verdicts` are skipped. Once a bound is met or a signal
+ * came, no new one begins; running ones are stopped by a signal and otherwise finished. */
 #ifndef SEGUE_CLI_REJUDGING_H
 #define SEGUE_CLI_REJUDGING_H
 
@@ -29,7 +29,7 @@ struct rejudging {
   const struct rejudge_turn *turns; /* by session */
   size_t count;
   long *verdicts; /* `repeat` for each turn */
-  /* One more is there. method: NULL when it could not be judged; why: then, why not. */
+  /* One more is done. method: NULL if it could not be judged; why then says why not. */
   void (*told)(void *ctx, size_t turn, long repeat, const char *method, const char *why);
   void *ctx;
   /* from here on its own */
@@ -43,7 +43,7 @@ struct rejudging {
   struct err failed;
 };
 
-/* False: it could not go on; what was judged by then stays. */
+/* False: it could not go on; what was already judged stays. */
 bool rejudging_run(struct rejudging *r, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,11 +1,11 @@
-/* removal.h - removing sessions: the log, worktrees and branches, with a word in the ledger.
+/* removal.h - removes sessions: the log, worktrees and branches, with an entry in the ledger.
  *
  *   struct session_removal r = {.stopped = ..., .blobs = json_object()};
  *   removal_take(&r, &ref, &err)                 one session, or
- *   removal_take_old(&r, &store, "30d", "rm")    all that ended longer ago, and then
- *   removal_sweep(&r, &store, "rm")              the blobs that no other log names; always last
+ *   removal_take_old(&r, &store, "30d", "rm")    all that ended longer ago; then
+ *   removal_sweep(&r, &store, "rm")              blobs that no other log names; always last
  *
- * Never one that runs. Errors that belong to one session are printed for the command that is named,
+ * A running session is never removed. An error with one session is printed for the named command,
  * and the others go on; the results are exit statuses. */
 #ifndef SEGUE_CLI_REMOVAL_H
 #define SEGUE_CLI_REMOVAL_H
@@ -16,9 +16,9 @@
 
 struct session_removal {
   bool force, stopped;
-  bool old_only;    /* what may not be removed is passed over */
+  bool old_only;    /* sessions that may not be removed are skipped */
   bool only_told;   /* ids are printed, and nothing is removed */
-  int64_t since_ms; /* what changed later stays */
+  int64_t since_ms; /* sessions changed later stay */
   long removed;
   json_t *blobs; /* of removed logs: a set of names; the caller's */
 };

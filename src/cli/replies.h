@@ -1,6 +1,6 @@
-/* replies.h - the scenario of a session that goes on, or that another is forked from.
+/* replies.h - finds the scenario of a session that goes on, or of one that is forked.
  *
- *   replies_take(&r, path, changed, &err)     of --scenario, in place of its own; or
+ *   replies_take(&r, path, changed, &err)     from --scenario, in place of its own; or
  *   replies_find(&r, config, &err)            its own, as its config says, unless one was taken
  *   replies_deinit(&r)                        accepts a zeroed one */
 #ifndef SEGUE_CLI_REPLIES_H
@@ -17,7 +17,7 @@ struct replies {
 
 /* changed: gets the member `scenario`. */
 bool replies_take(struct replies *r, const char *path, json_t *changed, struct err *err) MUST_CHECK;
-/* False: it is gone or another one now. */
+/* False: it is gone, or has changed. */
 bool replies_find(struct replies *r, const json_t *config, struct err *err) MUST_CHECK;
 const struct scenario *replies_scenario(const struct replies *r); /* NULL: there is none */
 void replies_deinit(struct replies *r);

@@ -1,5 +1,5 @@
-/* replying.h - an answer from the command line: told to the daemon that keeps the session, or,
- * where there is none, written to its log. */
+/* replying.h - an answer from the command line, given to the daemon that keeps the session or,
+ * without one, written to its log. */
 #ifndef SEGUE_CLI_REPLYING_H
 #define SEGUE_CLI_REPLYING_H
 
@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-/* action: answer, approve or reject; body: as its request has it. Prints what came of it. Returns
- * the exit status. */
+/* action: answer, approve or reject; body: as in its request. Prints the result and returns the
+ * exit status. */
 int replying_run(const struct cli_args *args, const char *action, const json_t *body);
 
 /* The options of all three. */

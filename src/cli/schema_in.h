@@ -5,10 +5,10 @@
  * it: URI = prefix + path below the folder, of the longest prefix that fits. Nothing outside of the
  * folder is ever opened, by "..", by an absolute path or through a link.
  *
- * schema_in_line: what a line of a batch says of its schema.
+ * schema_in_line: the schema that a line of a batch names or holds.
  *
- * schema_cache: of what a batch compiles; told apart by content. What schema_cache_get returns is
- * borrowed until the next call. */
+ * schema_cache: the schemas that a batch compiled, keyed by content. The result of schema_cache_get
+ * is borrowed until the next call. */
 #ifndef SEGUE_CLI_SCHEMA_IN_H
 #define SEGUE_CLI_SCHEMA_IN_H
 
@@ -42,7 +42,7 @@ struct registry_in {
     json_t *doc;
   } docs[REGISTRY_IN_DOCUMENTS];
   size_t doc_count;
-  struct err err; /* the last document that was there and could not be read; code 0: none */
+  struct err err; /* the last document found that could not be read; code 0: none */
 };
 
 /* "PREFIX=DIR", borrowed. */
@@ -77,15 +77,15 @@ const struct resource *schema_in_own(const char *word);
 /* The URI for the word of --draft: "2020-12", "2019-09", "07"; false: none of them. */
 bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
 
-/* "FILE PLACE: message", a line each, nothing of which steers a terminal. `place` follows the
- * file's name: ":3:7", ": $.a", or nothing. */
+/* Prints "FILE PLACE: message", a line each, made safe for a terminal. `place` follows the file's
+ * name: ":3:7", ": $.a", or nothing. */
 void schema_line_print(FILE *to, const char *file, const char *place, const char *message);
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs);
 
 /* [{"path","pointer","keyword","message"}], never NULL */
 json_t *schema_errors_json(const struct schema_errors *errs);
 
-/* A line's own schema: the schema itself, or the name of a ready one. A path is none: lines are
+/* A line's own schema: the schema itself or the name of a preset, never a path, since lines are
  * data and open no files. A new reference, or NULL. */
 json_t *schema_in_line(json_t *schema, struct err *err) MUST_CHECK;
 

@@ -1,23 +1,23 @@
-/* session_post.h - requests to the daemon, for the commands that make them: one about one session,
- * and the members that flags stand for. Where no daemon is asked they are read here, the same way.
- * A flag that was not given adds no member. */
+/* session_post.h - requests to the daemon about one session, and the members of their bodies that
+ * flags stand for. Commands that work without a daemon read the flags here too. A flag that was not
+ * given adds no member. */
 #ifndef SEGUE_CLI_SESSION_POST_H
 #define SEGUE_CLI_SESSION_POST_H
 
 #include "cli/cli.h"
 #include "daemon/client.h"
 
-/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body: may be NULL. False: err says why,
- * also what the daemon said against it. Deinit the reply in any case. */
+/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body may be NULL. False: err says why,
+ * or why the daemon refused. Deinit the reply in any case. */
 bool session_post(const char *socket, const char *word, const char *action, const json_t *body,
                   struct client_reply *reply, struct err *err) MUST_CHECK;
-/* The same of the word and the flags --socket, --scenario, --logs, --json and --quiet: the answer
- * is told, and what failed. The exit status. */
+/* The same with the word and the flags --socket, --scenario, --logs, --json and --quiet; prints the
+ * answer or what failed, and returns the exit status. */
 int session_post_told(const struct cli_args *args, const char *action, json_t *body);
 /* The id in its answer, "" for none. */
 const char *session_post_id(const struct client_reply *reply);
 
-/* The daemon stands elsewhere, so every path leaves here absolute. */
+/* The daemon runs in another folder, so every path is sent absolute. */
 bool body_path(json_t *body, const char *key, const char *flag, const char *path,
                struct err *err) MUST_CHECK;
 /* A member of the flag's name, with _ for -. */

@@ -1,5 +1,5 @@
-/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script: what
- * run and resume share.
+/* session_ui.h - one session on a loop of its own, watched by a person, a pipe or a script; for run
+ * and resume.
  *
  *   ui_init(&ui, command, mode, logs, registry, &err)
  *   host_start or host_open with ui.solo.host, &ui.watcher, &ui  -> ui.solo.session
@@ -28,9 +28,9 @@ struct ui {
   struct solo solo;
   struct watcher watcher;
   struct summary summary;
-  struct terminal_ask asks; /* of a person at the terminal */
-  struct notices notices;   /* for a program of theirs */
-  struct brief brief;       /* what these are made from */
+  struct terminal_ask asks; /* questions to a person at the terminal */
+  struct notices notices;   /* notices to a program of theirs */
+  struct brief brief;       /* what those two are made from */
 };
 
 bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *logs,

@@ -33,7 +33,7 @@ struct setup {
     "cwd", 'C', "DIR", "where agents work (default: here)", false                                  \
   }
 
-/* And run and submit: where a session works. */
+/* The flags of run and submit that say where a session works. */
 #define SETUP_PLACE_OPTIONS                                                                        \
   {"workspace", 'W', "WORD", "here, or worktree: a git worktree on a branch of its own", false},   \
       {"commit", 0, "WHEN", "commit the work: off, movement or end", false},                       \
@@ -42,7 +42,8 @@ struct setup {
     "no-lock", 0, NULL, "edit though another session edits the same folder", false                 \
   }
 
-/* Everything from the flags but the workflow. False: printed, *status is the exit status. */
+/* Takes everything from the flags but the workflow. False: a message was printed, and *status is
+ * the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
 /* Loads, lints and builds the workflow, and keeps its path. `word` is a path, or the name of a
  * workflow of the project, the user or segue (paths_workflow). True: there are no errors. */
@@ -51,25 +52,25 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
 /* The same; prints all errors, and warnings: all when asked, else those of preflight_warn. */
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
                     bool warnings, int *status);
-/* Is this entry of `facets` one of that movement; with NULL of any? */
+/* Does this entry of `facets` belong to that movement, or with NULL to any? */
 bool setup_has_facet(const json_t *entry, const char *movement);
-/* A line for each file that a facet came from: of one movement, or of all with NULL. */
+/* Prints a line for each file that a facet came from: for one movement, or with NULL for all. */
 void setup_print_facets(const struct setup *setup, const char *movement, FILE *out);
-/* The same for a session that is to start: all that stands in its way (host/preflight.h) is said
- * at once. Reads the task too. */
+/* The same for a session that is about to start: reports everything that stands in its way
+ * (host/preflight.h) at once. Reads the task too. */
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status);
 /* Gathers what its checks are made of. */
 struct preflight setup_preflight_of(const struct setup *setup);
-/* Every movement's backend exists, takes its options and can do what is asked of it. Whether it is
- * there is left to its calls. */
+/* Checks that every movement's backend exists, takes its options and can do what is asked of it.
+ * Whether it is installed shows in its calls. */
 bool setup_preflight(const struct setup *setup, struct err *err) MUST_CHECK;
 void setup_deinit(struct setup *setup);
 
-/* -O KEY=VALUE into `options` of the config. */
+/* Puts -O KEY=VALUE into `options` of the config. */
 bool setup_options(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 
-/* SETUP_PLACE_OPTIONS into the config, or the body of a request. */
+/* Puts SETUP_PLACE_OPTIONS into the config, or the body of a request. */
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 
 /* A task from --task or --task-file (- is stdin); empty when neither is given. */

@@ -1,4 +1,5 @@
-/* stop_hook.h - whether a coding agent may end its turn: a gate is run, its last answer is judged.
+/* stop_hook.h - decides whether a coding agent may end its turn: runs a gate and judges its last
+ * answer.
  *
  * Claude Code calls a Stop hook with an object on standard input and takes {"decision": "block",
  * "reason"} as a no (code.claude.com/docs, hooks). The judging is a session like any other, with a
@@ -18,7 +19,7 @@ struct stop_hook {
   const char *gate_timeout;         /* such as 10m */
   const char *const *rules;         /* the first lets it stop; NULL-ended */
   const char *judge, *model, *logs; /* or NULL */
-  unsigned most;                    /* after so many noes in a row it may stop all the same */
+  unsigned most;                    /* after this many refusals in a row it may stop all the same */
 };
 
 enum stop_verdict { STOP_MAY, STOP_MUST_GO_ON, STOP_UNKNOWN };

@@ -8,9 +8,9 @@
 #include <jansson.h>
 
 /* on: "LABEL,LABEL" of the workers that may take it; NULL: those with the label that the user's
- * shared_paths has for its folder, else this machine's. body: of POST /v1/sessions. The session as
- * far as it is known ("id", "status", "log"), a new reference; NULL: err, or errors of the
- * workflow. */
+ * shared_paths has for its folder, or this machine's. body: as in POST /v1/sessions. Returns the
+ * session as far as it is known ("id", "status", "log"), a new reference; NULL: see err, or the
+ * errors of the workflow. */
 json_t *submitting_send(const char *store, const char *on, const json_t *body, struct err *err,
                         struct err_list *errors);
 

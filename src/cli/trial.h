@@ -1,4 +1,4 @@
-/* trial.h - one judgment of a case, as `segue judge` makes it: nothing is kept, nothing is logged.
+/* trial.h - one judgment of a case, as `segue judge` makes it, without keeping or logging anything.
  *
  *   trial_case_read(&c, line, &err)     a line of NDJSON: {"id"?, "text" or "report", "rules":
  *                                       ["approved", {"condition": ...}], "expected"?: 0 to n,

@@ -17,8 +17,8 @@ struct turns_look {
 /* Looks at that descriptor; names is filled in when they are known (summary.names). */
 struct turns_look turns_look_of(int fd);
 
-/* It ends with duration, tokens and cost; on a terminal on a line of their own where there is no
- * room. */
+/* Ends the line with duration, tokens and cost; on a terminal without room they get a line of their
+ * own. */
 void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look);
 /* "COMPLETE  5 turns  when 2 ...  path" and why it stopped, if it did. */
 void turns_print_end(FILE *out, const struct summary *s, const char *path,

@@ -1,5 +1,5 @@
-/* words.h - the agents' words of a session that another process runs, for show --follow -v: as they
- * come where a daemon runs it, else each answer when it is over.
+/* words.h - the agents' words in a session that another process runs, for show --follow -v: as they
+ * come if a daemon runs it, otherwise each answer once it is complete.
  *
  *   words_init(&w, socket, &summary, &live)     all borrowed; socket: --socket or NULL
  *   words_hear(&w, seen_seq)                    what came; seen_seq: of the record read last
@@ -18,8 +18,8 @@ struct spoken {
   struct listening from;
   struct summary *summary;
   struct live *live;
-  bool begun; /* what was said before is not shown */
-  long heard; /* the call that words came of last */
+  bool begun; /* earlier words are not shown */
+  long heard; /* the call whose words came last */
   /* Calls by their number, 0 a free place, the oldest the next one: */
   long ended[WORDS_CALLS], asides[WORDS_CALLS]; /* late words are no news; not of the work itself */
   unsigned next_ended, next_aside;

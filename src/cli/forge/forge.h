@@ -1,5 +1,5 @@
-/* forge.h - where a repository's issues and pull requests are: asked of the forge's own program, gh
- * or glab, which has the login. segue never sees a token, and no agent is near it.
+/* forge.h - a repository's issues and pull requests, through the forge's own program, gh or glab,
+ * which holds the login. segue never sees a token, and no agent comes near one.
  *
  *   forge_find(&f, folder, remote, &err)    which program, which remote
  *   forge_read(&f, FORGE_ISSUE, 12, &item, &err)
@@ -8,8 +8,8 @@
  *   forge_open(&f, &request, &url, &err)
  *   forge_item_deinit(&item), forge_deinit(&f)
  *
- * All of it blocks, for commands of the command line. What people wrote there is data: each line of
- * it is quoted, what cannot be seen is made visible, and an end is put to its length. */
+ * Everything here blocks; it is for the command line. What people wrote is data: each line is
+ * quoted, invisible characters are made visible, and the length is bounded. */
 #ifndef SEGUE_CLI_FORGE_H
 #define SEGUE_CLI_FORGE_H
 
@@ -24,7 +24,7 @@ struct forge {
   char *folder; /* of the repository */
   char *remote; /* its name */
   char *url;    /* where it is pushed to */
-  bool is_glab; /* else gh */
+  bool is_glab; /* otherwise gh */
 };
 
 /* remote: NULL: origin, or the only one. */
@@ -50,12 +50,12 @@ void forge_item_deinit(struct forge_item *item);
 json_t *forge_source(const struct forge_item *item);
 void forge_quote(const struct forge_item *item, struct buf *out);
 
-/* Pushes that one branch of ours to a branch of the remote. Nothing of the repository's own
- * configuration is run or decides where it goes; never by force. */
+/* Pushes one branch of ours to a branch of the remote, never by force. Nothing in the repository's
+ * configuration is run or decides where it goes. */
 bool forge_push(const struct forge *f, const char *branch, const char *to,
                 struct err *err) MUST_CHECK;
 
-/* Fetches the commits of a pull request: the newest one. NULL: err is set. */
+/* Fetches the commits of a pull request and returns the newest. NULL: err is set. */
 char *forge_fetch(const struct forge *f, long number, struct err *err);
 
 struct forge_request {       /* borrowed */
@@ -64,7 +64,8 @@ struct forge_request {       /* borrowed */
   bool draft;
 };
 
-/* The address of the open pull request of that branch; NULL with err->code ERR_NONE: none is. */
+/* The address of the open pull request of that branch; NULL with err->code ERR_NONE: there is
+ * none. */
 char *forge_opened(const struct forge *f, const char *branch, struct err *err);
 /* Its address; NULL: err is set. */
 char *forge_open(const struct forge *f, const struct forge_request *request, struct err *err);

@@ -1,6 +1,6 @@
 /* task.h - a task from an issue or a pull request: --issue N, --pr N.
  *
- *   forge_task_read(&got, folder, issue, pr, &err)    one of both is NULL; asks the forge
+ *   forge_task_read(&got, folder, issue, pr, &err)    one of the two is NULL; asks the forge
  *   forge_task_deinit(&got)                           accepts a zeroed one */
 #ifndef SEGUE_CLI_FORGE_TASK_H
 #define SEGUE_CLI_FORGE_TASK_H
@@ -24,12 +24,12 @@ struct forge_task {
 bool forge_task_read(struct forge_task *got, const char *folder, const char *issue, const char *pr,
                      struct err *err) MUST_CHECK;
 void forge_task_deinit(struct forge_task *got);
-/* Where work on the pull request begins: its commit, or our own branch, which has that one. NULL:
+/* Where work on the pull request begins: its commit, or our own branch if that contains it. NULL:
  * neither is known. */
 const char *forge_task_base(struct forge_task *got, const char *branch);
 
-/* Those options, where they are given: into the task, behind what it holds, and into `config` (or
- * the body of a request): source, and where a worktree begins. */
+/* Takes those options if given: appends to the task, and sets in `config` (or the body of a
+ * request) the source and where a worktree begins. */
 bool forge_task_take(const struct cli_args *args, struct buf *task, json_t *config,
                      struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* trees.h - git asked about the worktrees of a session (host/worktree/trees.h).
+/* trees.h - asks git about the worktrees of a session (host/worktree/trees.h).
  *
  *   trees_git(folder, &answer, &err, "status", "--porcelain", NULL) */
 #ifndef SEGUE_CLI_TREES_H
@@ -14,24 +14,24 @@ bool trees_find_branch(const char *branch, const char *logs, struct store_ref *r
 
 /* Runs git there and waits. False: it could not be run. The words end with NULL. */
 bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
-/* The same, whose answer is one line; NULL: git said no, err has its words. New. */
+/* The same for an answer of one line, which is new; NULL: git refused, err has its words. */
 char *trees_line(const char *folder, struct err *err, ...);
 /* Appends the lines that a session changed so far: none where git does not know them. *cut: there
  * are more of them. */
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
 /* Is something there that is not committed? False also where the folder is gone. */
 bool trees_is_dirty(const char *folder);
-/* Where git knows nobody's name, the commit is segue's: better than one that git refuses. */
+/* If git has no name to commit with, the commit is segue's: better than one that git refuses. */
 void trees_sign_as_nobody(struct git_ask *ask);
-/* Merges a commit into what is checked out there: as a merge, with `branch` in its message; answer
- * is the caller's. -1: git could not be run. */
+/* Merges a commit into what is checked out there, as a merge with `branch` in its message; the
+ * answer belongs to the caller. -1: git could not be run. */
 int trees_merge(const char *folder, const char *commit, const char *branch,
                 struct git_answer *answer, struct err *err);
 /* Commits what is staged there: git commit with these words, which end with NULL. */
 bool trees_commit(const char *folder, struct err *err, ...) MUST_CHECK;
-/* Removes what there is, with work that is not committed; branches only if wanted. */
+/* Removes the worktrees, uncommitted work included; branches only if wanted. */
 bool trees_discard(const struct trees *t, bool branches, struct err *err) MUST_CHECK;
-/* Removes a branch whose commits another one has. False: it stays. */
+/* Removes a branch whose commits another branch has. False: it stays. */
 bool trees_drop_branch(const struct trees *t, const struct tree_item *item);
 /* Asks on the terminal; without one --yes must have been given. */
 bool trees_sure(const char *question, bool yes, struct err *err);

@@ -1,9 +1,9 @@
-/* underway.h - the merge that segue integrate is at: a file in git's folder tells of it, so that
- * one which was cut off is found again, and two do not meet.
+/* underway.h - the merge that segue integrate is doing: a file in git's folder records it, so that
+ * an interrupted merge is found again and two never overlap.
  *
  *   underway_open(&u, folder, &err)     reads it, and keeps others out until underway_close
- *   underway_say(&u, UNDERWAY_MERGING, tip)    before git is asked; and each change after that
- *   underway_undo(&u, &err)             of UNDERWAY_MERGING that it found: the tree as it was
+ *   underway_say(&u, UNDERWAY_MERGING, tip)    before git is asked, and at each change after that
+ *   underway_undo(&u, &err)             after it found UNDERWAY_MERGING: restores the tree
  *   underway_close(&u) */
 #ifndef SEGUE_CLI_TREES_UNDERWAY_H
 #define SEGUE_CLI_TREES_UNDERWAY_H
@@ -27,7 +27,8 @@ bool underway_open(struct underway *u, const char *folder, struct err *err) MUST
 /* tip: a commit, or NULL. */
 bool underway_say(struct underway *u, enum underway_state state, const char *tip,
                   struct err *err) MUST_CHECK;
-/* In a session's own worktree only: elsewhere the changes may be somebody's, and it is refused. */
+/* Works in a session's own worktree only; elsewhere the changes may be somebody's, so it
+ * refuses. */
 bool underway_undo(struct underway *u, struct err *err) MUST_CHECK;
 void underway_close(struct underway *u);
 
