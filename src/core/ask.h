@@ -1,9 +1,9 @@
 /* ask.h - `ask` and `approve` of a movement: what a person is asked, built from the document.
  *
- *   ask_build(arena, object, m, &why)      m->ask and m->approve; on_reject is the caller's to find
+ *   ask_build(arena, object, m, &why)      m->ask and m->approve; the caller resolves on_reject
  *   ask_deinit(m)                          what the arena does not free
  *
- * Source: issue of people who answer; keys in core/keys/people.c. */
+ * The keys are in core/keys/people.c. */
 #ifndef SEGUE_CORE_ASK_H
 #define SEGUE_CORE_ASK_H
 
@@ -18,7 +18,7 @@ void ask_deinit(struct movement *m);
 long ask_choice(const json_t *choices, struct str text);
 /* The rule that a choice means: the first whose condition is a label of the same words. 0: none. */
 int ask_rule(const struct movement *m, struct str text);
-/* Every answer that can be chosen means a rule, so that nothing is left to judge. */
+/* True if every answer that can be chosen means a rule, so that nothing is left to judge. */
 bool ask_needs_no_judge(const struct movement *m);
 /* The value of an answer that fits the schema: the text as JSON, else the text itself. A new
  * reference, or NULL with the first error. */

@@ -1,6 +1,6 @@
-/* build.h - inside workflow_build: what its files share. workflow.c builds movements,
- * build/rules.c their rules, build/group.c those with children, build/parts.c reports, the judges
- * of loops, and who is named in prompts. */
+/* build.h - shared by the files of workflow_build. workflow.c builds movements, build/rules.c their
+ * rules, build/group.c movements with children, and build/parts.c reports, loop judges, and which
+ * movements prompts name. */
 #ifndef SEGUE_CORE_BUILD_H
 #define SEGUE_CORE_BUILD_H
 
@@ -16,7 +16,7 @@ struct build {
   struct err *err;
 };
 
-/* Everything of a movement but its name and its children. */
+/* Builds everything of a movement but its name and its children. */
 bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                     const struct judge_config *judge, const char *path, struct movement *m);
 /* False, with the place and what is wrong there. */

@@ -1,6 +1,7 @@
 /* call.h - one request to a provider and what came of it: the words both sides share.
  *
- * A call has an id, unique in its session; repeated, it is the same call with the next attempt. */
+ * A call has an id that is unique in its session; a repeat is the same call with the next
+ * attempt. */
 #ifndef SEGUE_CORE_CALL_H
 #define SEGUE_CORE_CALL_H
 
@@ -45,8 +46,8 @@ enum error_class {
   CLASS_COUNT
 };
 
-/* readonly: it reads, and runs nothing that writes. edit: it changes files below the working
- * directory and runs the programs that its movement names (`run`), no others. full: anything. */
+/* readonly: may read, and runs nothing that writes. edit: may change files below the working
+ * directory and run the programs that its movement names (`run`), no others. full: anything. */
 enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
 const char *permission_name(enum permission permission);
 bool permission_from_name(struct str name, enum permission *out);
@@ -57,13 +58,13 @@ const char *error_class_name(enum error_class class);
 bool error_class_from_name(struct str name, enum error_class *out);
 /* network, overloaded, rate_limit: worth another attempt after a wait. */
 bool error_class_is_transient(enum error_class class);
-/* Another provider may do better: all but what the request itself brought about (refused, length,
- * bad_request) and a cancel. */
+/* True if another provider may do better: every class but those the request itself caused (refused,
+ * length, bad_request) and a cancel. */
 bool error_class_falls_back(enum error_class class);
 
-/* off: nothing is held. guard: it reads all but secrets and writes its workspace, its own state and
- * caches. strict: of the home folder only its workspace and its own state exist. container: of the
- * machine only these, and the system is an image's. */
+/* off: no restrictions. guard: reads everything but secrets and writes its workspace, its own state
+ * and caches. strict: sees nothing of the home folder but its workspace and its own state.
+ * container: sees nothing of the machine but these; the system is an image's. */
 enum sandbox_level {
   SANDBOX_OFF,
   SANDBOX_GUARD,
@@ -78,7 +79,8 @@ enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, 
 const char *admission_name(enum admission_answer admission); /* wait, admitted, use_fallback */
 bool admission_from_name(struct str name, enum admission_answer *out);
 
-/* A provider gets this. Prepare borrows it; start keeps nothing beyond its call's end. */
+/* What a provider is given. `prepare` borrows it; `start` keeps nothing beyond the end of the
+ * call. */
 struct call_request {
   const char *session;
   long turn, call;
@@ -90,32 +92,31 @@ struct call_request {
   const json_t *options;      /* object or NULL */
   const char *const *argv;    /* of a command: NULL-ended; else NULL */
   struct str prompt;
-  const json_t *schema; /* the reply's shape, or NULL */
-  enum describe_form
-      schema_as; /* how a backend that has no option for it is told it, and in what */
+  const json_t *schema;         /* the reply's shape, or NULL */
+  enum describe_form schema_as; /* how a backend without such an option is told the schema */
   enum describe_language language;
-  const json_t *token;         /* what prepare said, or NULL */
+  const json_t *token;         /* what `prepare` returned, or NULL */
   bool edit;                   /* may change files */
   enum permission permission;  /* what its agent may do */
   const json_t *run;           /* programs that it may run with edit: see run.h; or NULL */
   struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
-  bool forks;                  /* a copy of it: it stays as it is for others */
+  bool forks;                  /* works on a copy of it, so that others find it unchanged */
   uint64_t timeout_ms;
-  uint64_t stall_ms; /* 0: as the backend has it */
-  struct str tests;  /* how a command tells its tests; or empty */
-  /* A command that is a gate: what it writes to stderr is part of its text, and an end at its
-   * time limit is a failure like others (exit 124). */
+  uint64_t stall_ms; /* 0: the backend's own */
+  struct str tests;  /* how a command reports its tests; or empty */
+  /* A command that is a gate: its stderr is part of its text, and reaching its time limit is a
+   * failure like any other (exit 124). */
   bool gates;
   const char *cwd; /* below the session's folder; NULL: that itself */
   /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */
   const json_t *conversation;
   const json_t *secrets; /* names of variables that its program gets; or NULL */
-  const json_t *sandbox; /* what its program is held by, see core/sandbox.h; NULL: by nothing */
-  const json_t *refused; /* names of parameters that this model would not take; or NULL */
+  const json_t *sandbox; /* what confines its program, see core/sandbox.h; NULL: nothing */
+  const json_t *refused; /* names of parameters that this model refused; or NULL */
 };
 
-/* A text as it entered: whole in memory; over LIMIT_INLINE_TEXT_BYTES or not UTF-8 its exact bytes
- * are in blobs/<sha256> and `inline_text` is the readable rendering that the log shows. */
+/* A text as it came in, whole in memory. If it is over LIMIT_INLINE_TEXT_BYTES or not UTF-8, its
+ * exact bytes are in blobs/<sha256> and `inline_text` is the readable rendering in the log. */
 struct text {
   struct buf bytes;
   char blob[SHA256_HEX]; /* "" when the text stands in the log itself */
@@ -127,28 +128,27 @@ bool text_needs_blob(struct str s);
  */
 json_t *text_render(struct str s);
 
-/* A provider gives this back. Whoever holds it owns it: call_result_deinit. */
+/* What a provider returns. Whoever holds it owns it: call_result_deinit. */
 struct call_result {
   enum error_class class; /* CLASS_NONE: answered */
   char message[512];      /* of an error, readable, without secrets */
   int64_t retry_after_ms; /* 0: the provider named none */
-  bool elsewhere;         /* of bad_request: another backend may take what this one does not */
+  bool elsewhere;         /* with bad_request: another backend may accept what this one does not */
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */
   json_t *structured;     /* or NULL */
   const char *enforced;   /* native, grammar, tool, json, prompt; NULL: not asked for */
-  json_t
-      *tests; /* that a command ran, or NULL: {"format","passed","failed","skipped","problem"?} */
+  json_t *tests; /* run by a command, or NULL: {"format","passed","failed","skipped","problem"?} */
   bool has_exit;
-  int exit;          /* of a command: status, 128 + signal when killed */
-  int signal;        /* that killed it; 0: none did, whatever its status */
+  int exit;          /* a command's status; 128 + signal if it was killed */
+  int signal;        /* that killed it; 0: none, whatever its status */
   json_t *files;     /* changed: [{"path","added"?,"removed"?}], or NULL: not known */
-  size_t files_more; /* that are not among them, of very many */
-  bool files_shared; /* another call worked there meanwhile: some may be its */
+  size_t files_more; /* further ones, if there are very many */
+  bool files_shared; /* another call worked there meanwhile; some may be its changes */
   json_t *usage;     /* tokens and money, as in a log's call_end; or NULL */
-  /* A call that needed several requests tells what it asked and got, in order, or NULL:
-   * {"asked": "think" or "answer", "appended"? (behind the call's prompt), "text", "reasoning"?,
-   * "enforced"?, "usage"?, "error"?}. */
+  /* What a call of several requests asked and got, in order, or NULL: {"asked": "think" or
+   * "answer", "appended"? (behind the call's prompt), "text", "reasoning"?, "enforced"?, "usage"?,
+   * "error"?}. */
   json_t *requests;
   char provider_session[128];
   uint64_t dropped_bytes;       /* cut out of the text; a line in it says where */
@@ -157,7 +157,7 @@ struct call_result {
   int64_t duration_ms;
 };
 void call_result_deinit(struct call_result *result);
-/* The call failed: its class, and a message for people, cut at a whole character. */
+/* Marks the call as failed, with a class and a message for people, cut at a whole character. */
 void call_result_fail(struct call_result *result, enum error_class class, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 

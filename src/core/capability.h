@@ -1,4 +1,4 @@
-/* capability.h - what a provider can do, as data: what lint checks and what the core decides by.
+/* capability.h - what a provider can do, as data for lint to check and for the core to decide by.
  *
  * The provider room fills one per backend; rooms above it only read. Static, never freed. */
 #ifndef SEGUE_CORE_CAPABILITY_H
@@ -20,7 +20,7 @@ enum option_bit {
 
 extern const char *const option_names[]; /* in bit order, NULL-ended */
 
-/* Which programs that may write a backend can be let run while it edits. */
+/* Which programs that may write a backend can be allowed to run while it edits. */
 enum held_run {
   HELD_RUN_NAMED, /* those that the movement names */
   HELD_RUN_ANY,   /* all, within bounds of its own, such as a sandbox */
@@ -32,8 +32,8 @@ struct held {
   bool looks; /* without full it may still run programs that only read */
   bool edits; /* it can change files at all */
   enum held_run run;
-  bool served;                       /* it is a server that segue asks over the machine's network */
-  const char *but[PERMISSION_COUNT]; /* what it does else than the word says; NULL: nothing */
+  bool served;                       /* a server that segue talks to over the machine's network */
+  const char *but[PERMISSION_COUNT]; /* where it departs from the word; NULL: nowhere */
 };
 
 struct capability {
@@ -42,26 +42,28 @@ struct capability {
   unsigned options;         /* OPTION_* bits that it takes */
   bool can_judge;           /* can answer a judge's question at all */
   bool takes_model;         /* `model:` means something to it */
-  bool sessions;            /* can go on with a conversation of its own by its id */
-  bool forks;               /* and with a copy of it, under an id of its own */
+  bool sessions;            /* can continue one of its conversations by id */
+  bool forks;               /* can continue a copy of one, under a new id */
   const char *structured;   /* how it enforces a schema: native, grammar, tool, prompt, none */
-  const char *judge_effort; /* what its judges are asked with where nobody says; NULL: nothing */
-  /* Beginnings of the names of models that take that, NULL-ended; NULL: it sees to that itself. */
+  const char *judge_effort; /* default effort of its judges; NULL: none */
+  /* Prefixes of the names of models that accept it, NULL-ended; NULL: the backend sees to that. */
   const char *const *effort_models;
-  bool tells_no_tokens;    /* nor a cost: its calls count for nothing in budgets */
+  /* reports neither tokens nor cost: its calls count for nothing in budgets */
+  bool tells_no_tokens;
   bool touches_files;      /* runs programs that may change the working tree */
-  const struct held *held; /* NULL: nobody is let do anything (script, command) */
+  const struct held *held; /* NULL: permissions mean nothing to it (script, command) */
 };
 
 /* NULL when there is no provider of that name. `table` ends with a NULL name. */
 const struct capability *capability_find(const struct capability *table, struct str name);
 
-/* The effort of a judge's call to this model (empty: not known) where nobody wrote one; NULL: none
- * is sent. `c` may be NULL. */
+/* The default effort of a judge's call to this model (empty: not known); NULL: none is sent. `c`
+ * may be NULL. */
 const char *capability_judge_effort(const struct capability *c, struct str model);
 
-/* Puts into `out`, in words, what this backend does else than a movement's permission says;
- * `names_programs`: the movement has `run`. False: it holds the word, nothing was put. */
+/* Puts into `out`, in words, where this backend departs from a movement's permission;
+ * `names_programs`: the movement has `run`. False: it keeps to the permission, and nothing was
+ * put. */
 bool capability_gap(const struct capability *c, enum permission permission, bool names_programs,
                     struct buf *out);
 

@@ -1,4 +1,4 @@
-/* contract.h - what a report is: how its file may be called, and what of an answer stands in it.
+/* contract.h - what a report is: how its file may be named, and what part of an answer it holds.
  *
  * Pure. A file's name is one that every file system takes, without a folder: reports of a session
  * lie side by side. Its content is the answer without the blanks around it, and a newline. */
@@ -15,13 +15,13 @@
 
 struct contract {           /* a report that a movement brings; texts borrowed from its document */
   struct str name;          /* of the file */
-  struct str label;         /* what it is called; or empty */
+  struct str label;         /* its title; or empty */
   struct str format, order; /* what it must look like, and what to do for it; or empty */
-  bool is_answer;           /* it holds the movement's answer itself: nobody is asked */
+  bool is_answer;           /* it holds the movement's answer itself: nothing is asked */
   bool judged;              /* the judge reads it beside the answer */
 };
 
-/* The check of keys.h: err says what the name must be. */
+/* A check for keys.h: err says what the name must be. */
 bool contract_check_name(struct str name, struct err *err);
 
 /* The reports of a movement's object, in the order in which they are made; the array is in the

@@ -2,12 +2,12 @@
  *
  *   core_start(&core, &params, &ev, &env, &out)    a new session
  *   core_decide(&core, &ev, &env, &out)            everything after
- *   -> append out.records (they are applied already), make them durable,
+ *   -> append out.records (already applied) and make them durable,
  *   -> then, and only then, run out.effects in order
  *   core_out_deinit(&out)
  *
- * No clock, no random source, no I/O: each event carries its time and its random bytes. What is
- * not in the log is decided anew after a crash from the same state, so that the same records come
+ * No clock, no random source, no I/O: each event carries its time and its random bytes. After a
+ * crash, what is not in the log is decided again from the same state, so the same records come
  * out. */
 #ifndef SEGUE_CORE_DECIDE_H
 #define SEGUE_CORE_DECIDE_H
@@ -20,25 +20,27 @@
 
 enum event_kind {
   EVENT_CALL_END,  /* call, result */
-  EVENT_CALL_NEWS, /* call, news_kind, news: what it tells before its end */
+  EVENT_CALL_NEWS, /* call, news_kind, news: what it reports before its end */
   EVENT_ADMISSION, /* call, admission, reason, until_ms: may it go to its provider now? */
-  EVENT_TIMER,     /* call: its wait is over; 0: perhaps a person's deadline */
-  EVENT_ANSWER,    /* answer: a person's, settled; of a stopped session too, which stays so */
-  EVENT_CANCEL,    /* somebody wants the session gone: final */
-  EVENT_STOP,      /* reason: a resumable stop (signal, disk) */
-  EVENT_RESUME,    /* reason, steer: first event after recovery or a stop */
-  EVENT_ACCEPT,    /* reason, steer: it will be resumed. That is recorded, EVENT_RESUME goes on */
-  EVENT_BEGIN,     /* a session that was held behind its first record begins */
-  EVENT_WORKTREE,  /* call: the child's turn, or 0; news: what came of it, or message: why not */
-  EVENT_DRAIN,     /* env.draining was set: stops the session when no call is running */
+  EVENT_TIMER,     /* call: its wait is over; 0: a person's deadline may have passed */
+  /* answer: a person's, settled; a stopped session may get one too and stays stopped */
+  EVENT_ANSWER,
+  EVENT_CANCEL, /* somebody wants the session gone: final */
+  EVENT_STOP,   /* reason: a resumable stop (signal, disk) */
+  EVENT_RESUME, /* reason, steer: first event after recovery or a stop */
+  /* reason, steer: it will be resumed; this is recorded, and EVENT_RESUME goes on */
+  EVENT_ACCEPT,
+  EVENT_BEGIN,    /* a session that was held after its first record begins */
+  EVENT_WORKTREE, /* call: the child's turn, or 0; news: what came of it, or message: why not */
+  EVENT_DRAIN,    /* env.draining was set: stops the session when no call is running */
 };
 
-/* A person who resumes a session says this beside that it goes on. All borrowed; NULL: nothing. */
+/* What a person who resumes a session may say besides. All borrowed; NULL: nothing. */
 struct core_steer {
   const json_t *by;      /* who: {uid, name}; NULL: nobody, the program itself goes on */
-  const json_t *config;  /* resolved anew, in place of the session's */
+  const json_t *config;  /* resolved again, replacing the session's */
   const json_t *changed; /* what of it the person named: {max_movements: 30} */
-  int rule;              /* the verdict on the turn that has none; 0: none is given */
+  int rule;              /* the verdict for the turn without one; 0: none given */
   const char *why;
 };
 
@@ -57,10 +59,10 @@ struct event {
   const char *reason;
   const char *message;
   const struct core_answer *answer;
-  bool hold;                      /* of EVENT_ANSWER: nothing but its record is made */
+  bool hold;                      /* with EVENT_ANSWER: only its record is made */
   const struct core_steer *steer; /* of EVENT_RESUME and EVENT_ACCEPT; or NULL */
-  json_t *cut;    /* of EVENT_RESUME: what a person had cut off the log, or NULL; borrowed */
-  json_t *worker; /* of EVENT_RESUME: who goes on with it, or NULL; borrowed */
+  json_t *cut;    /* with EVENT_RESUME: what a person cut off the log, or NULL; borrowed */
+  json_t *worker; /* with EVENT_RESUME: the worker that goes on, or NULL; borrowed */
 };
 
 enum effect_kind {
@@ -95,25 +97,26 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   const struct capability *providers;
   const struct chain_schemas *schemas;
   struct prompt_templates *templates; /* or NULL */
-  /* Pure: what makes a call repeatable (which scripted reply, which provider session id).
+  /* Pure: returns what makes a call repeatable (which scripted reply, which provider session id).
    * token_counts: how often this provider's tokens were used in this session. New reference or
    * NULL. */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
-  /* True, and which limit: by all that the user's sessions used today, no call of this provider may
-   * start. begun: it is the next attempt of one that was counted. NULL: nothing bounds a day. */
+  /* True, with the limit that was reached: after all that the user's sessions used today, no call
+   * of this provider may start. begun: this is the next attempt of a call already counted. NULL: a
+   * day is not bounded. */
   bool (*day_refuses)(void *ctx, struct str provider, bool begun, struct budget_hit *hit);
-  /* A call of it begins (begun: 1), or an attempt ended that used this. */
+  /* A call of this provider begins (begun: 1), or an attempt ended having used this. */
   void (*day_count)(void *ctx, struct str provider, const struct spend *used);
   /* Four fifths of a limit are used by now: true once a day. */
   bool (*day_notes)(void *ctx, struct str provider, struct budget_hit *hit);
   void *ctx;
-  bool attended; /* a person is here and is asked: no stop for a question */
-  bool draining; /* no new calls: when none is running any more, the session stops resumably */
+  bool attended; /* a person is here to be asked, so questions do not stop the session */
+  bool draining; /* no new calls; once none is running, the session stops resumably */
 };
 
-/* The session that another is forked from, as it was before the movement that waits in it was
- * entered. All borrowed. */
+/* The session that another is forked from, as it was before its waiting movement was entered. All
+ * borrowed. */
 struct core_parent {
   const struct core *core;
   const char *hash;        /* of its last record */
@@ -127,7 +130,7 @@ struct core_params {                /* of a new session; all borrowed */
   const char *workflow_path; /* or NULL */
   const struct text *task;
   json_t *config; /* resolved, without secrets: see schemas/session-log.json */
-  bool hold;      /* nothing but the first record: EVENT_BEGIN goes on */
+  bool hold;      /* makes only the first record; EVENT_BEGIN goes on */
   json_t *facets; /* the files that facets came from (workflow/facets.h); empty or NULL: none */
 };
 
@@ -145,10 +148,10 @@ void core_session_key(const struct movement *m, struct str provider, bool common
 /* Whom this call is for, before anybody took over; model may be empty. */
 void core_first_backend(const struct core *core, const struct turn *turn, const struct call *call,
                         struct str *provider, struct str *model);
-/* Parameters that this model refused in the session so far: names, or NULL. One more. */
+/* Names of parameters that this model refused in the session so far, or NULL; and adds one. */
 const json_t *core_refused(const struct core *core, struct str provider, struct str model);
 void core_refuse(struct core *core, const struct call *call, const json_t *name);
-/* Who takes over when this call's provider cannot go on; empty: nobody. Each is asked once. */
+/* The provider that takes over when this call's cannot go on; empty: none. Each is tried once. */
 struct str core_next_backend(const struct core *core, const struct turn *turn,
                              const struct call *call);
 
@@ -162,21 +165,21 @@ void core_backend(const struct workflow *wf, const json_t *config, size_t moveme
 /* The same for the corrections of its value; provider is empty when a command has no one to ask. */
 void core_reask_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);
-/* Must a movement's prompt tell its schema, because a backend of it does not enforce one? */
+/* Must a movement's prompt show its schema because one of its backends does not enforce it? */
 bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t movement,
                         const struct capability *providers);
 /* The same for its judge; provider is empty when nothing can judge. */
 void core_judge_backend(const struct workflow *wf, const json_t *config, size_t movement,
                         struct str *provider, struct str *model);
-/* The judge of that vote, from 1, of a movement with a panel. */
+/* The judge with that vote (from 1) in a movement's panel. */
 void core_panel_backend(const struct workflow *wf, const json_t *config, size_t movement, int vote,
                         struct str *provider, struct str *model);
-/* Lists the names of those who can take over from `first`, in order: from the judge, or else from
- * whoever works; or NULL. Borrowed. */
+/* Lists the providers that can take over from `first`, in order, for the judge or else for the
+ * work; or NULL. Borrowed. */
 const json_t *core_takers(const struct workflow *wf, const json_t *config, size_t movement,
                           bool judges, struct str first);
-/* The judge, and whoever takes over from it and gets the same prompt, have a tool for its value.
- * vote 0: there is no panel. */
+/* True if the judge, and every provider that takes over with the same prompt, have a tool for its
+ * value. vote 0: there is no panel. */
 bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t movement, int vote,
                          const struct capability *providers);
 

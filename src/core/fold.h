@@ -1,9 +1,8 @@
-/* fold.h - inside the fold: one record and the state that it changes.
+/* fold.h - internal to the fold: one record and the state it changes.
  *
- * apply.c takes a record to its type and does what concerns the session and its turns, apply_call.c
- * calls, apply_value.c what came of an answer: its checks, its value, its judgment; carry.c what a
- * forked session begins with. Each returns
- * false with fold_bad's message when the record cannot follow. */
+ * apply.c dispatches by type and handles the session and its turns, apply_call.c calls,
+ * apply_value.c what comes of an answer (checks, value, judgment), and carry.c what a forked
+ * session begins with. Each returns false with fold_bad's message if the record cannot follow. */
 #ifndef SEGUE_CORE_FOLD_H
 #define SEGUE_CORE_FOLD_H
 
@@ -38,7 +37,7 @@ bool fold_bad(const struct fold *f, const char *what); /* false, with err set */
 /* The bytes of a text, from the record or from its blob (the next member). */
 bool fold_take_text(const struct fold *f, enum member key, struct buf *out);
 void fold_set_json(json_t **slot, const json_t *value); /* null and NULL: none */
-/* The record's turn, NULL when it is not open (err is set). */
+/* The record's turn; NULL if it is not open (err is set). */
 struct turn *fold_turn(const struct fold *f);
 const struct structured_config *fold_structured(const struct fold *f, const struct turn *turn);
 /* The movement's own work is done: its reports follow, or its judgment. */

@@ -1,13 +1,12 @@
-/* guard.h - guards against waste: what goes round and round is noticed, and stopped or told.
+/* guard.h - guards against waste: what goes round in circles is noticed, and stopped or reported.
  *
- *   same_tool      a tool with the same argument so many times in a row: its call ends (looping)
- *   same_failure   a command's movement that came back so many times with the same failing output
+ *   same_tool      a tool used with the same argument too often in a row: its call ends (looping)
+ *   same_failure   a command that failed with the same output too often
  *                  while no file was changed: the session stops (looping) before it goes on
- *   same_movement  a movement that was entered so many times in a row: the same
+ *   same_movement  a movement entered too often in a row: likewise
  *
- * Pure. What is counted is folded from the records; a resume after a stop for looping begins the
- * counts anew. Two outputs are the same when they differ in their digits only: times and addresses
- * say nothing. */
+ * Pure. The counts are folded from the records; a resume after a stop for looping starts them
+ * again. Outputs that differ only in digits are the same: times and addresses mean nothing. */
 #ifndef SEGUE_CORE_GUARD_H
 #define SEGUE_CORE_GUARD_H
 
@@ -29,10 +28,10 @@ void guards_deinit(struct core *core);
 
 /* --- questions --- */
 
-/* The call goes round: it is to be ended, or (once, when the count is reached) told. */
+/* The call goes in circles: end it or, once, when the count is reached, report it. */
 enum guard_action guard_of_call(const struct core *core, const struct turn *turn,
                                 const struct call *call, struct buf *why);
-/* The same of the movement that would be entered next. */
+/* The same for the movement that would be entered next. */
 enum guard_action guard_of_next(const struct core *core, struct buf *why);
 
 #endif

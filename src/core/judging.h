@@ -1,5 +1,5 @@
 /* judging.h - a turn as the chain of stages sees it: its rules, the agent's text, what expressions
- * know, and the judge calls that are over. The same for a decision and for a replay of one.
+ * see, and the finished judge calls. It serves a decision and its replay alike.
  *
  *   struct judging_turn j;
  *   if (judging_of(&j, core, turn, schemas)) chain_next(&j.spec, stages, j.replies, j.count, ...)

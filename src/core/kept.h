@@ -1,5 +1,5 @@
 /* kept.h - lists of texts that a session keeps for its later prompts: reports by their file,
- * answers by their movement. Pure; the lists stand in the state (state.h). */
+ * answers by their movement. Pure; the lists are part of the state (state.h). */
 #ifndef SEGUE_CORE_KEPT_H
 #define SEGUE_CORE_KEPT_H
 
@@ -7,23 +7,24 @@
 
 /* The text of that name, NULL when there is none. */
 const struct kept_text *kept_find(const struct kept_text *list, struct str name);
-/* A new one at the end of the list, or the one of that name, emptied, which knows what it was. */
+/* Appends a new text, or empties the one of that name, which remembers its former hash. */
 struct kept_text *kept_put(struct kept_text **list, struct str name);
 /* Moves what `from` holds into `list`: newer texts take the place of older ones of their name. */
 void kept_move(struct kept_text **list, struct kept_text **from);
 /* Frees the list and empties it. */
 void kept_free(struct kept_text **list);
 
-/* The answer of a turn that is over, where prompts name its movement. `text` is copied. */
+/* Keeps the answer of a finished turn if prompts name its movement. `text` is copied. */
 void kept_answer(struct core *core, const struct movement *m, struct str text, uint64_t seq,
                  const struct joined *joined);
 
-/* Every report as its file is to be: published ones, then those of open turns, which are newer. */
+/* Visits every report as its file should be: published ones, then those of open turns, which are
+ * newer. */
 void kept_each_report(const struct core *core, void (*fn)(void *ctx, const struct kept_text *kept),
                       void *ctx);
 
-/* A judge reads this: the turn's judged reports, each under its name, and then its answer. False:
- * there is the answer alone, and nothing was made. joined->joints is the caller's to free. */
+/* What a judge reads: the turn's judged reports, each under its name, and then its answer. False:
+ * there is only the answer, and nothing was made. The caller frees joined->joints. */
 bool kept_judged(const struct turn *turn, struct buf *text, struct joined *joined);
 
 #endif

@@ -1,7 +1,7 @@
 /* keys.h - the one table of the keys of a workflow.
  *
  * The parser's checks, the "did you mean" of its messages, schemas/workflow.json and the check of a
- * document that came from a log all come from it: a new key is a line here and, when it means
+ * document that came from a log are all derived from it: a new key is a line here and, if it means
  * something, a use in core/workflow.c. */
 #ifndef SEGUE_CORE_KEYS_H
 #define SEGUE_CORE_KEYS_H
@@ -51,10 +51,11 @@ enum key_type {
   KEY_ARGS,       /* map name -> text; gone when it is loaded */
   KEY_LABELS,     /* list of labels; gone when it is loaded */
   KEY_OUTPUTS,    /* map name -> template of what it is: see outputs.h */
-  KEY_NOTED,      /* anything: read, warned of once with what to do instead, and left out */
-  KEY_REPORTS,    /* list of 1 to max maps of `set`; also of `LABEL: FILE` and of names alone */
-  KEY_SET,        /* a map with the keys of `set` */
-  KEY_SET_LIST,   /* a list of 1 to max such maps */
+  /* anything: accepted with one warning that says what to do instead, and left out */
+  KEY_NOTED,
+  KEY_REPORTS,  /* list of 1 to max maps of `set`; also of `LABEL: FILE` and of names alone */
+  KEY_SET,      /* a map with the keys of `set` */
+  KEY_SET_LIST, /* a list of 1 to max such maps */
 };
 
 struct key_set;
@@ -64,13 +65,13 @@ struct key {
   const char *alias; /* another name for it, NULL = none */
   enum key_type type;
   bool required;
-  bool or_null; /* null takes a value away that was written elsewhere */
-  bool or_true; /* of a set: true stands for one with nothing in it */
+  bool or_null; /* null removes a value that was set elsewhere */
+  bool or_true; /* for a set: true stands for an empty one */
   double min, max;
   const char *const *words; /* NULL-ended */
   const struct key_set *set;
   enum facet_kind facet;
-  bool (*check)(struct str text, struct err *err); /* of a line: what it must be; or NULL */
+  bool (*check)(struct str text, struct err *err); /* for a line: what it must be; or NULL */
   const char *description;                         /* one or two sentences, for editors */
 };
 
@@ -94,8 +95,8 @@ const char *key_nearest(const struct key_set *set, struct str name);
 void key_words(const struct key *k, struct buf *out);
 
 /* Checks the values of a resolved document, in which facets are texts and a list of providers is
- * the first and `fallback`. What only its use can tell (a rule's condition, a movement's name, a
- * schema's keywords) is for core/workflow.c; keys that the table does not have mean nothing. */
+ * the first and `fallback`. What depends on use (a rule's condition, a movement's name, a schema's
+ * keywords) is checked in core/workflow.c; keys outside the table are ignored. */
 bool key_set_check(const struct key_set *set, const json_t *object, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,10 +1,11 @@
-/* monitor.h - inside the core: loops that are watched, `loop_monitors` in a workflow.
+/* monitor.h - internal to the core: watched loops, `loop_monitors` in a workflow.
  *
- * A monitor counts how often its cycle was gone through without a break. When it was `threshold`
- * times and the next movement would enter the cycle once more, a movement of its own is entered
- * instead: a judge, made when the workflow is built, whose rules say where to go. Its answer is no
- * {previous_response}: the loop goes on with what it had. When it has spoken, all counts begin
- * anew; so they do when a movement that the monitor does not ignore leaves the cycle. */
+ * A monitor counts how often its cycle was completed without a break. When the count reaches
+ * `threshold` and the next movement would enter the cycle again, the monitor's own movement is
+ * entered instead: a judge, made when the workflow is built, whose rules say where to go. Its
+ * answer does not become {previous_response}: the loop goes on with what it had. After its verdict
+ * all counts restart; so they do when a movement that the monitor does not ignore leaves the
+ * cycle. */
 #ifndef SEGUE_CORE_MONITOR_H
 #define SEGUE_CORE_MONITOR_H
 
@@ -13,13 +14,13 @@
 /* The movement to enter: the one that waits, or the judge of the monitor that is due. */
 size_t monitor_next(const struct core *core);
 
-/* For core_apply only: a turn of a movement that is no child has ended. */
+/* For core_apply only: a turn of a movement that is not a child has ended. */
 void monitor_note(struct core *core, size_t movement);
-/* How often the cycle of the judge of this movement was gone through; 0: it is none. */
+/* How often the cycle that this movement judges was completed; 0: it judges none. */
 long monitor_count(const struct core *core, const struct movement *m);
 
-/* For a fork: [[times, place in the cycle] of each monitor]; NULL: there are none. Read back it is
- * outside data; false: it is not of this workflow. */
+/* For a fork: [[times, place in the cycle] of each monitor]; NULL: there are none. It is read back
+ * as outside data; false: it does not fit this workflow. */
 json_t *monitor_json(const struct core *core);
 bool monitor_take(struct core *core, const json_t *counts) MUST_CHECK;
 

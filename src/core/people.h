@@ -1,19 +1,19 @@
-/* people.h - inside the core: what a person is asked, how long that is waited for, and the answer.
+/* people.h - internal to the core: questions to a person, how long to wait, and the answers.
  *
  *   if (people_hold(turn, core))                 the turn has something to ask, or waits for it
  *     return people_wait(s, turn);
  *   ...
  *   people_arm(s)          after a resume, and when a deadline may be over
  *   people_take(s)         EVENT_ANSWER
- *   people_stop(s)         everything that is left waits for persons: nothing is held for them
+ *   people_stop(s)         everything left waits for people: nothing is held for them
  *
  * DESIGN. A question and its answer are records of their turn, each in the log before anybody is
  * told of it. A deadline is a time in the question's record: whoever runs or resumes the session
- * after it takes the default, however long nothing ran. An answer may come while the session is
- * stopped; that alone starts nothing, a resume goes on. Five kinds of question: `ask` (a movement),
- * `approve` (before one), `input` (a rule that requires it; the movement runs again), `value` (a
- * structured output that no model could make), `judge` (judges who do not agree; a choice is a
- * verdict). */
+ * after that time takes the default, however long nothing ran. An answer may come while the session
+ * is stopped; it starts nothing by itself, a resume does. Five kinds of question: `ask` (a
+ * movement), `approve` (before one), `input` (a rule that requires it; the movement runs again),
+ * `value` (a structured output that no model could make), `judge` (judges who do not agree; a
+ * choice is a verdict). */
 #ifndef SEGUE_CORE_PEOPLE_H
 #define SEGUE_CORE_PEOPLE_H
 
@@ -24,21 +24,21 @@
 
 bool people_hold(const struct turn *turn, const struct core *core);
 bool people_wait(struct step *s, struct turn *turn);
-/* Asks; takes the question, to which its kind is added. */
+/* Asks; takes the question and adds its kind to it. */
 void people_ask(struct step *s, struct turn *turn, const char *kind, json_t *question);
-/* Asks which of the offered rules holds; why: the judges do not say. */
+/* Asks which of the offered rules holds; why: the reason the judges gave no verdict. */
 void people_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *spec,
                      const char *why);
-/* Nobody but a person takes this turn further. */
+/* True if only a person can take this turn further. */
 bool people_wait_more(struct step *s, struct turn *turn);
 void people_arm(struct step *s);
 void people_take(struct step *s);
-/* No call runs, or waits to run again. */
+/* True if no call is running or waiting to run again. */
 bool people_alone(const struct core *core);
 void people_stop(struct step *s);
-/* The fold: nothing is asked any more. */
+/* The fold: the question is settled. */
 void people_forget(struct turn *turn);
-/* Tells what persons answered the turn's movement, for its prompt; empty: nothing. Borrowed. */
+/* What people answered the turn's movement, for its prompt; empty: nothing. Borrowed. */
 struct str people_told(const struct core *core, const struct turn *turn);
 
 #endif

@@ -4,14 +4,14 @@
  * store adds `hash` last. schemas/session-log.json describes them all.
  *
  *   struct record_draft d;
- *   record_begin(&d, seq, ts, RECORD_TURN_END);      made: texts are borrowed until it is kept
+ *   record_begin(&d, seq, ts, RECORD_TURN_END);      to make one: borrows texts until it is kept
  *   record_put_number(&d, MEMBER_TURN, 3); ...          members stand in this order
  *   struct record *r = record_keep(&d);              one block with all its texts; record_free(r)
  *
- *   record_read(&d, json) -> d.record -> record_drop(&d)     one that was read back; borrows json
+ *   record_read(&d, json) -> d.record -> record_drop(&d)     to read one back; borrows json
  *
- * A turn is written in some hundred members, most of which are looked at once: they are a flat list
- * by number, not a tree. What is a tree (schemas, values, a stage's body) stays one. */
+ * A turn takes about a hundred members, most of them read once, so they are a flat list by number
+ * and not a tree. Schemas, values and a stage's body stay trees. */
 #ifndef SEGUE_CORE_RECORD_H
 #define SEGUE_CORE_RECORD_H
 
@@ -159,7 +159,7 @@ enum member {
 enum record_kind {
   RECORD_NUMBER,
   RECORD_TEXT, /* UTF-8 */
-  RECORD_WORD, /* a text that is static: never copied, nothing in it to escape */
+  RECORD_WORD, /* a static text: never copied, with nothing to escape */
   RECORD_TRUE,
   RECORD_FALSE,
   RECORD_NULL,
@@ -220,9 +220,9 @@ void record_put_parts(struct record_draft *d, enum member key, const struct reco
                       size_t n);
 /* Takes the value. */
 void record_put_tree(struct record_draft *d, enum member key, json_t *value);
-/* Those members of the object that a record can have, in its order. */
+/* Puts the members of the object that a record can have, in the record's order. */
 void record_put_members(struct record_draft *d, const json_t *object);
-/* Takes it: what stands behind the members above. */
+/* Takes it; it follows the members above. */
 void record_put_body(struct record_draft *d, json_t *object);
 
 struct record *record_keep(struct record_draft *d); /* takes what the draft owns */
@@ -230,8 +230,8 @@ void record_free(struct record *record);            /* accepts NULL */
 
 /* --- reading --- */
 
-/* Reads a record back. A member that no record has is left out; a PLAIN one that is a list, an
- * object or a real is there as a tree. The draft borrows its texts from json; record_drop. */
+/* Reads a record back. Unknown members are left out; a PLAIN member that is a list, an object or a
+ * real becomes a tree. The draft borrows its texts from json; call record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
 void record_drop(struct record_draft *d);
 
@@ -242,7 +242,7 @@ static inline const struct record_member *record_get(const struct record *r, enu
   return NULL;
 }
 
-/* A member that is missing or of another kind gives 0, the empty text, false or NULL. All is
+/* A missing member, or one of another kind, gives 0, the empty text, false or NULL. Everything is
  * borrowed; texts end with NUL in records that were kept or read. */
 int64_t record_number(const struct record *r, enum member key);
 struct str record_text(const struct record *r, enum member key);
@@ -250,9 +250,9 @@ const char *record_text_c(const struct record *r, enum member key);
 bool record_is_number(const struct record *r, enum member key);
 bool record_is_true(const struct record *r, enum member key);
 json_t *record_tree(const struct record *r, enum member key);
-/* The place that a member refers to. False: it does not, `place` is empty. */
+/* The place that a member refers to. False: it is not a reference, and `place` is empty. */
 bool record_ref(const struct record *r, enum member key, struct str *place);
-/* The k-th part of its prompt, "" for a reference. False: it has fewer. */
+/* The k-th part of its prompt, "" for a reference. False: there are fewer. */
 bool record_part(const struct record *r, size_t k, struct str *text);
 
 /* --- as JSON --- */
@@ -266,7 +266,7 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]);
 bool record_time_parse(const char *text, int64_t *time_ms);
 
 const char *record_type_name(enum record_type type);
-/* RECORD_TYPE_COUNT: none that this program knows. */
+/* RECORD_TYPE_COUNT: an unknown type. */
 enum record_type record_type_named(struct str name);
 
 #endif

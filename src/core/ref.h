@@ -1,22 +1,22 @@
 /* ref.h - {structured:MOVEMENT.FIELD}: a value that an earlier movement made, named in a template.
  *
- * MOVEMENT is the longest name of a movement that the path begins with (names may hold dots);
- * behind it stand members and items: .address.city, .items[0].name. MOVEMENT alone is the whole
- * value. */
+ * MOVEMENT is the longest movement name that the path begins with (names may contain dots); members
+ * and items follow: .address.city, .items[0].name. MOVEMENT alone is the whole value. */
 #ifndef SEGUE_CORE_REF_H
 #define SEGUE_CORE_REF_H
 
 #include "core/workflow.h"
 
-/* A variable with a reference begins so. */
+/* The prefix of a variable with a reference. */
 #define PROMPT_STRUCTURED "structured:"
-/* Those of a report, by its file, and of a movement's last answer. */
+/* The prefixes for a report, by its file, and for a movement's last answer. */
 #define PROMPT_REPORT   "report:"
 #define PROMPT_RESPONSE "response:"
-/* And of the branches that a group's children worked on: a line each, in the order of the items. */
+/* The prefix for the branches that a group's children worked on: a line each, in the order of the
+ * items. */
 #define PROMPT_BRANCHES "branches:"
 
-/* And one with an input of the workflow so: {input:NAME}. */
+/* The prefix for an input of the workflow: {input:NAME}. */
 #define PROMPT_INPUT "input:"
 
 struct prompt_ref {
@@ -24,14 +24,14 @@ struct prompt_ref {
   struct str rest;     /* "" or ".field[0]..." */
 };
 
-/* False when the path begins with no movement's name. */
+/* False if the path does not begin with a movement's name. */
 bool prompt_ref_parse(struct str path, const struct workflow *workflow, struct prompt_ref *out);
 /* The same with the movements' names, NULL-ended. */
 bool prompt_ref_split(struct str path, const char *const *movements, struct prompt_ref *out);
 /* The next part of rest: a member's name, or an index with *is_index set. False at the end or when
  * what stands there is neither. */
 bool prompt_ref_next(struct str *rest, struct str *part, bool *is_index);
-/* The part of a movement's value that it names; NULL when it is not there. Borrowed. */
+/* The part of a movement's value that it names; NULL if it is missing. Borrowed. */
 const json_t *prompt_ref_value(const struct prompt_ref *ref, const json_t *value);
 
 #endif

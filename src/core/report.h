@@ -1,13 +1,13 @@
-/* report.h - inside the core: the reports that a movement brings, one after the other, when its own
+/* report.h - internal to the core: the reports of a movement, one after the other, once its own
  * work is done and before it is judged. A small machine beside the judge chain and reask.
  *
  *   call_end (its work) -> for each contract: call_start, call_end (purpose report) -> report
  *
- * What comes next is a function of the turn's calls and of its reports so far: ask for the next
- * one, going on with the agent's conversation where that can be; ask once more in a new one, which
- * is told what the agent said; keep it as a record; or stop, resumably. A report that is the answer
- * itself is a record alone. Its bytes are the log's: the host writes the file after the record, and
- * again when it is not there after a crash. */
+ * What comes next follows from the turn's calls and reports so far: ask for the next report, in the
+ * agent's conversation if possible; ask again in a new one that is told what the agent said; keep
+ * it as a record; or stop, resumably. A report that is the answer itself is just a record. The log
+ * holds its bytes: the host writes the file after the record, and again if it is missing after a
+ * crash. */
 #ifndef SEGUE_CORE_REPORT_H
 #define SEGUE_CORE_REPORT_H
 
@@ -18,7 +18,7 @@ enum report_action {
   REPORT_ASK,   /* a call; fresh: it does not go on with a conversation */
   REPORT_WAIT,  /* one is under way */
   REPORT_KEEP,  /* a record: call's answer, or the turn's where call is NULL */
-  REPORT_FAILED /* call brought none, and no other is worth it */
+  REPORT_FAILED /* the call brought none, and another is not worthwhile */
 };
 
 struct report_step {

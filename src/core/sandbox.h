@@ -1,9 +1,9 @@
-/* sandbox.h - the words that say what a program of a call may touch, and which of them counts.
+/* sandbox.h - what a call's program may touch: the words for it, and which of them counts.
  *
- * A level says what is held, not how: docs/sandbox.md has the table. The host finds out what the
- * machine can hold and writes it beside the user's words into the configuration of a session
- * (`sandbox`, see host/sandbox.h); from that, the movement and the provider follows what a call is
- * held by, and its call_start says it. A configuration without `sandbox` (an older log's) holds
+ * A level says what is confined, not how: docs/sandbox.md has the table. The host finds out what
+ * the machine can enforce and writes it, beside the user's words, into a session's configuration
+ * (`sandbox`, see host/sandbox.h). That, the movement and the provider determine what confines a
+ * call, and its call_start says so. A configuration without `sandbox` (in older logs) confines
  * nothing. Pure. */
 #ifndef SEGUE_CORE_SANDBOX_H
 #define SEGUE_CORE_SANDBOX_H
@@ -19,13 +19,13 @@ bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
 const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
 bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
 
-/* How one call's program is held. */
+/* How one call's program is confined. */
 struct sandbox_choice {
   enum sandbox_level level;
   enum sandbox_network network;
-  const char *mechanism; /* that holds this level here; NULL: none does. Borrowed from config */
+  const char *mechanism; /* that enforces this level here; NULL: none does. Borrowed from config */
   struct str image;      /* of container; empty: nobody named one */
-  int64_t memory_bytes;  /* 0: no limit; nor are those below */
+  int64_t memory_bytes;  /* 0: no limit; the same below */
   int64_t pids;
   double cpus;
   const char *limits_by; /* cgroup, rlimits or docker; of an older configuration NULL */
@@ -33,14 +33,14 @@ struct sandbox_choice {
 };
 
 /* Chooses for a call of this movement by this provider; `command`: a program of the workflow's own.
- * The movement's word counts before the provider's, that before the user's. False: such a call
- * starts no program, or the configuration says nothing of sandboxes. */
+ * The movement's word overrides the provider's, which overrides the user's. False: such a call
+ * starts no program, or the configuration does not mention sandboxes. */
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out);
 
 /* As a call_start tells it: {"level", "mechanism"?, "image"?, "network"?, "limits"?: {"memory"?,
- * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing holds, and where sandbox_choose says
- * false. */
+ * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing confines, and where sandbox_choose
+ * returns false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

@@ -1,5 +1,5 @@
-/* spend.h - what a session has used so far: time, tokens and money, summed over all its calls and
- * apart by movement, by provider and by purpose. Pure; what comes from a log is bounded. */
+/* spend.h - what a session has used so far: time, tokens and money, summed over all its calls, and
+ * separately by movement, provider and purpose. Pure; values from a log are bounded. */
 #ifndef SEGUE_CORE_SPEND_H
 #define SEGUE_CORE_SPEND_H
 
@@ -12,9 +12,9 @@ struct spend {
   int64_t input, output, cached, reasoning; /* tokens; the last two are parts of the first two */
   int64_t cost_nano;                        /* US dollars / 1e9: sums stay exact */
   int64_t priced;                           /* calls whose cost is known */
-  int64_t uncounted;                        /* calls that told no tokens, or only a part of them */
+  int64_t uncounted;                        /* calls that reported no tokens, or only some */
   int64_t unpriced;                         /* calls with tokens whose cost is not known */
-  int64_t silent;                           /* calls that answered and told nothing at all */
+  int64_t silent;                           /* calls that answered and reported nothing */
   int64_t begun;                            /* calls, each once; `calls` counts attempts */
 };
 
@@ -38,7 +38,7 @@ struct spends {
 void spends_deinit(struct spends *spends);
 /* A call begins, with its first attempt. */
 void spends_begin(struct spends *spends, struct str movement, struct str provider);
-/* An answer came with nothing told of what it used. */
+/* An answer came without any report of its use. */
 void spends_silent(struct spends *spends, struct str provider);
 /* The sum of one movement, or of one provider; all zero when nothing was begun there. */
 struct spend spends_of_movement(const struct spends *spends, struct str movement);
@@ -46,15 +46,16 @@ struct spend spends_of_provider(const struct spends *spends, struct str provider
 /* An attempt of a call is over. usage: as in its call_end, or NULL. */
 void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
                 struct str provider, const json_t *usage, int64_t duration_ms);
-/* One attempt used this: the same, alone. */
+/* What a single attempt used. */
 struct spend spend_of(const json_t *usage, int64_t duration_ms);
 /* As session_end tells it. A new reference. */
 json_t *spends_json(const struct spends *spends);
 
-/* The usage with its cost by the user's price list (model -> dollars a million tokens), where the
- * backend told none and the list has the model; else as it is. A new reference; NULL for NULL. */
+/* The usage with its cost by the user's price list (model -> dollars per million tokens), if the
+ * backend reported none and the list has the model; otherwise unchanged. A new reference; NULL for
+ * NULL. */
 json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model);
-/* "12,345 tokens, $0.0123", with what is not known; nothing where no model was asked. spent: one
+/* Prints "12,345 tokens, $0.0123" and what is not known; nothing if no model was asked. spent: one
  * object of session_end's `spent`, or NULL. */
 void spend_print(const json_t *spent, struct buf *out);
 

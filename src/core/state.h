@@ -1,7 +1,7 @@
-/* state.h - what is known of a session: the fold of its records, and nothing else.
+/* state.h - all that is known of a session: the fold of its records, and nothing else.
  *
- * Only core_apply changes it. The set of open turns is a list, each with its own calls: nothing
- * here knows of a "current" turn. All texts and values are owned by the state. */
+ * Only core_apply changes it. Open turns are a list, each with its own calls; there is no "current"
+ * turn. All texts and values are owned by the state. */
 #ifndef SEGUE_CORE_STATE_H
 #define SEGUE_CORE_STATE_H
 
@@ -19,7 +19,7 @@
 
 enum call_state {               /* RUNNING -> WAITING -> RUNNING ...; RUNNING -> DONE | FAILED */
                   CALL_RUNNING, /* its call_start is recorded, its call_end is not */
-                  CALL_WAITING, /* failed in passing: the next attempt starts at wait_until_ms */
+                  CALL_WAITING, /* a passing failure: the next attempt starts at wait_until_ms */
                   CALL_DONE,    /* answered */
                   CALL_FAILED   /* failed for good */
 };
@@ -39,29 +39,31 @@ struct call {
   enum error_class class;      /* of the last failure */
   int64_t wait_until_ms;       /* wall clock */
   int64_t duration_ms, tokens; /* of all attempts */
-  struct {                     /* the same, since a person looked at its budget */
+  struct {                     /* the same since a person last dealt with its budget */
     int64_t tokens, cost_nano, ms;
   } spent;
-  struct { /* of the attempt that runs, as it tells so far */
+  struct { /* of the running attempt, as reported so far */
     int64_t tokens, cost_nano;
     json_t *usage; /* or NULL */
   } told;
-  json_t *usage;                    /* of a judge's: the same, with its cost; or NULL */
-  char prompt_sha256[SHA256_HEX];   /* of a judge's; "" in logs that do not say it */
-  char *provider, *model;           /* model may be NULL */
-  char *provider_session;           /* the provider's own conversation, once known; or NULL */
-  unsigned event_count;             /* call_event records */
-  struct buf tool;                  /* the last tool with an argument; see guard.h */
-  char tool_sign[GUARD_SIGN];       /* the same, as a hash; "" */
-  long tool_count;                  /* uses of it in a row */
-  bool resumed;                     /* this attempt goes on with provider_session */
-  bool forks;                       /* another's: with a copy of it, whose id is not known yet */
-  bool session_lost;                /* it was not there any more */
-  char *cwd;                        /* below the session's folder; or NULL */
-  char *fallback;                   /* provider of the next attempt; NULL: the same one */
-  json_t *wanted;                   /* options of the first attempt, whoever takes over; or NULL */
+  json_t *usage;                  /* of a judge's: the same, with its cost; or NULL */
+  char prompt_sha256[SHA256_HEX]; /* of a judge's; "" in logs that do not say it */
+  char *provider, *model;         /* model may be NULL */
+  char *provider_session;         /* the provider's own conversation, once known; or NULL */
+  unsigned event_count;           /* call_event records */
+  struct buf tool;                /* the last tool with an argument; see guard.h */
+  char tool_sign[GUARD_SIGN];     /* the same, as a hash; "" */
+  long tool_count;                /* uses of it in a row */
+  bool resumed;                   /* this attempt goes on with provider_session */
+  /* from a copy of another's conversation, whose id is not known yet */
+  bool forks;
+  bool session_lost; /* the conversation no longer existed */
+  char *cwd;         /* below the session's folder; or NULL */
+  char *fallback;    /* provider of the next attempt; NULL: the same one */
+  /* options of the first attempt, kept when another provider takes over; or NULL */
+  json_t *wanted;
   json_t *options, *token, *schema; /* each may be NULL */
-  json_t *sandbox;                  /* what its program is held by; or NULL */
+  json_t *sandbox;                  /* what confines its program; or NULL */
   uint64_t timeout_ms;
   struct buf prompt;   /* kept live until the call is done; empty after recovery */
   uint64_t prompt_seq; /* record that holds its prompt */
@@ -93,16 +95,17 @@ enum session_outcome { /* of session_end; RULE_NO_MATCH, MAX_MOVEMENTS and FAILE
 };
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
-/* How a session stands that stopped for this reason: the reason itself, where it is one of those
- * three that a person must look at, else "stopped". */
+/* The status of a session that stopped for this reason: the reason itself if it is one of those
+ * three that a person must look at, otherwise "stopped". */
 const char *session_stop_status(struct str reason);
-/* Nothing but a person's resume takes it further: no daemon that starts. */
+/* True if only a person's resume takes it further, not the start of a daemon. */
 bool session_stop_is_for_person(struct str reason);
-/* A person is asked something: what a movement asks, a rule, a value, which of the judges is right,
- * whether something protected may be changed. */
+/* True if a person is asked something: a movement's question, a rule, a value, which judge is
+ * right, or whether something protected may be changed. */
 bool session_stop_asks(struct str reason);
 
-/* With structured_output, EXECUTING lasts until the value is there, or that there will be none. */
+/* With structured_output, EXECUTING lasts until there is a value, or it is clear that there will be
+ * none. */
 enum turn_phase { TURN_EXECUTING, TURN_REPORTING, TURN_JUDGING, TURN_JUDGED };
 
 /* A report, or an answer, that later prompts can show. */
@@ -114,25 +117,25 @@ struct kept_text {
   uint64_t seq;         /* record that holds exactly this text; 0: none */
   bool judged;          /* of a report: beside the answer */
   uint64_t since;       /* of a report: the record that keeps it; 0: it was taken over */
-  /* A report has these of its file's bytes, and of those before; "": there were none. */
+  /* For a report: the hashes of its file's bytes and of those before them; "": there were none. */
   char sha256[SHA256_HEX], before[SHA256_HEX];
 };
 
-/* Judge calls of one vote in a stage and of one turn, reasks included: no chain asks more often. */
+/* The most judge calls for one vote in a stage and in one turn, reasks included. */
 enum {
   STAGE_JUDGE_CALLS = LIMIT_REASK_COUNT + 1,
   TURN_JUDGE_CALLS = STAGE_COUNT * STAGE_JUDGE_CALLS * LIMIT_PANEL_COUNT
 };
 
-/* Generations of one value: the first, its corrections, one with a raised limit. */
+/* The most generations of one value: the first, its corrections, and one with a raised limit. */
 enum { TURN_GENERATIONS = LIMIT_REASK_COUNT + 2 };
 
 enum part_state { PART_PENDING, PART_OPEN, PART_DONE };
 
-struct group_part { /* what a child brought to its group */
+struct group_part { /* a child's results, kept by its group */
   enum part_state state;
   bool failed;      /* its label is `error` */
-  bool skipped;     /* a sibling failed: it was cancelled, or never begun */
+  bool skipped;     /* cancelled or never begun, because a sibling failed */
   struct str label; /* borrowed from the workflow, or static */
   struct buf text;
   uint64_t text_seq;          /* record that holds it; 0: none does */
@@ -150,8 +153,8 @@ struct turn {
   struct group_part *parts; /* of a group: a child each, in the workflow's order; else NULL */
   size_t part_count, part_open, part_done, part_failed;
   size_t part_next;     /* all before it are begun */
-  json_t *items;        /* of a group with for_each: what its children are for; or NULL */
-  long item;            /* of such a child: whose it is, from 1; else 0 */
+  json_t *items;        /* of a group with for_each: the items its children work on; or NULL */
+  long item;            /* of such a child: the number of its item, from 1; else 0 */
   struct joined joined; /* of its text */
   size_t movement;
   long iteration, movement_iteration;
@@ -167,19 +170,21 @@ struct turn {
   int exit;
   json_t *tests; /* of a command whose tests are counted, as call_end has them; or NULL */
   json_t *structured;
-  json_t *files;                /* that its work changed, by path; NULL: not known */
-  int64_t files_more;           /* that are not among them, of very many */
-  bool let_be;                  /* a person said that it may have changed what is protected */
-  bool files_lost;              /* an attempt was cut off: what it changed is not among them */
-  json_t *question;             /* that a person is to answer, as its record has it; or NULL */
-  uint64_t question_seq;        /* that record */
-  int64_t asked_ms, until_ms;   /* when it was asked; its deadline, 0: there is none */
-  bool answered, rejected;      /* what had to be asked was: approved, what the movement wanted */
-  json_t *verdict;              /* a person's, {rule, why, by}, until its judgment; or NULL */
+  json_t *files;              /* that its work changed, by path; NULL: not known */
+  int64_t files_more;         /* that are not among them, of very many */
+  bool let_be;                /* a person accepted its changes to what is protected */
+  bool files_lost;            /* an attempt was interrupted: its changes are missing */
+  json_t *question;           /* that a person is to answer, as its record has it; or NULL */
+  uint64_t question_seq;      /* that record */
+  int64_t asked_ms, until_ms; /* when it was asked; its deadline, 0: there is none */
+  /* the question was answered: approved, or what the movement wanted */
+  bool answered, rejected;
+  /* a person's verdict {rule, why, by}, until its judgment; or NULL */
+  json_t *verdict;
   int rule;                     /* number, once judged; 0 before, and when none was found */
   enum session_outcome failure; /* judged without a rule: why the session stops */
   char *reason;                 /* and why */
-  json_t *error;                /* and of what kind, where it is typed; or NULL */
+  json_t *error;                /* and its kind, if it is typed; or NULL */
 };
 
 struct core {
@@ -190,14 +195,14 @@ struct core {
   uint64_t seq; /* of the last record applied */
   enum session_status status;
   bool resumed;        /* the last record was session_resume: nothing was done since */
-  bool awaits_carried; /* begun from another session, whose state is the next record */
-  bool carried;        /* that was there */
+  bool awaits_carried; /* forked: the other session's state is the next record */
+  bool carried;        /* that record has come */
   enum session_outcome outcome;
   struct buf stop_reason, stop_message; /* of the last session_stop or session_end */
   enum error_class stop_class;
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
-  long iteration_count; /* turns that are no children: what max_movements bounds */
+  long iteration_count; /* turns that are not children, which max_movements bounds */
   long *movement_counts;
   struct {     /* the last command movement whose turn is over */
     long turn; /* 0: there was none */
@@ -211,13 +216,13 @@ struct core {
     long count;  /* 0: none */
   } streak;      /* turns of one movement in a row */
   json_t *gates; /* command movement -> its last turn, see core/gates.h; or NULL */
-  struct {       /* the last turn that is over and no child's; turn 0: there is none */
+  struct {       /* the last finished turn that is not a child's; turn 0: there is none */
     long turn;
     size_t movement;
   } ended;
   struct worktree worktree;   /* the session's, and what is committed without one */
   struct worktree *worktrees; /* of children, newest first */
-  bool edits;                 /* a movement that may change files was entered */
+  bool edits;                 /* a movement that may change files has been entered */
   bool has_next;              /* a movement (or end) waits to be entered */
   int next;                   /* index, NEXT_COMPLETE, NEXT_ABORT */
   struct buf last_text;       /* answer of the last turn that ended: {previous_response} */
@@ -225,7 +230,7 @@ struct core {
   struct joined last_joined;  /* of last_text */
   bool has_last_text;
   struct loop_count { /* of each of the workflow's monitors: see monitor.h */
-    long times;       /* that the cycle was gone through */
+    long times;       /* how often the cycle was completed */
     size_t at;        /* which place of it comes next */
   } * loops;
   struct kept_text *reports;   /* of turns that are over */
@@ -233,18 +238,19 @@ struct core {
   json_t *structured;          /* movement -> value */
   json_t *sessions;            /* key of a conversation -> its provider's id, see core/calls.c */
   json_t *token_counts;        /* provider -> times used, by number (array) or by text (object) */
-  json_t *behind; /* provider that was taken over -> until when it is passed over (ms); or NULL */
-  json_t *totals; /* provider's conversation -> its tokens so far, where they are told; or NULL */
+  json_t *behind;              /* replaced provider -> until when it is skipped (ms); or NULL */
+  json_t *totals; /* provider's conversation -> its tokens so far, if reported; or NULL */
   struct spends spends;
-  int64_t (*added)[BUDGET_UNITS]; /* to budgets: of the session, then a movement each; or NULL */
-  json_t *stop_budget;            /* of the last session_stop: which was used up; or NULL */
-  json_t *refused; /* "PROVIDER\nMODEL" -> names of parameters that it would not take; or NULL */
+  /* added to budgets: the session's, then each movement's; or NULL */
+  int64_t (*added)[BUDGET_UNITS];
+  json_t *stop_budget; /* of the last session_stop: which was used up; or NULL */
+  json_t *refused;     /* "PROVIDER\nMODEL" -> names of parameters that it refused; or NULL */
   long method_counts[STAGE_COUNT];
-  json_t *inputs;  /* movement -> what persons answered it, as its prompt shows it; or NULL */
+  json_t *inputs;  /* movement -> people's answers to it, as its prompt shows them; or NULL */
   json_t *answers; /* all of them, in order: {turn, movement, answer, text, by, at}; or NULL */
-  json_t *touched; /* path -> file that calls changed so far, as call_end has it; or NULL */
-  bool answered;   /* stopped, and an answer came since */
-  json_t *schemas; /* place of a call_start's schema -> the schema: each is logged once */
+  json_t *touched; /* path -> file changed by calls so far, as call_end has it; or NULL */
+  bool answered;   /* stopped, and an answer has come since */
+  json_t *schemas; /* place of a call_start's schema -> the schema; each is logged once */
   struct texts texts;
 };
 
@@ -254,23 +260,24 @@ void core_deinit(struct core *core);
 struct turn *core_turn(const struct core *core, long id);
 struct call *turn_call(const struct turn *turn, long id);
 struct call *turn_execute_call(const struct turn *turn); /* the last execute call or NULL */
-/* The turn whose rule a person can name: it is being judged, was judged without one, or its value
- * is a person's question. NULL: there is none. */
+/* The turn whose rule a person can name: one being judged, judged without a rule, or whose value is
+ * a person's question. NULL: there is none. */
 struct turn *core_unjudged_turn(const struct core *core);
-/* At most so many turns, as a resume or the workflow says; or MOVEMENTS_INFINITE. */
+/* The most turns, as a resume or the workflow says; or MOVEMENTS_INFINITE. */
 long core_max_movements(const struct core *core);
-/* The next movement has no turn left. */
+/* True if the next movement has no turn left. */
 bool core_is_at_max(const struct core *core);
 /* Finds an open call by id in any open turn. */
 struct call *core_call(const struct core *core, long id, struct turn **turn);
 
-/* Not a judge's: the movement's own call, a correction of its value, the check of an invariant. */
+/* True if it is not a judge's: the movement's own call, a correction of its value, or the check of
+ * an invariant. */
 bool call_is_own(const struct call *call);
-/* True for one of those that is to bring the answer, or its value. */
+/* True for one of those made to bring the answer or its value. */
 bool call_generates(const struct call *call);
 
-/* For core_apply only: a turn that ended; a call that must be made anew; the judge calls of a turn
- * whose judging starts anew. */
+/* For core_apply only: drops a turn that ended; a call that must be made again; the judge calls of
+ * a turn whose judging starts again. */
 void core_drop_turn(struct core *core, struct turn *turn);
 void core_drop_call(struct turn *turn, struct call *call);
 void core_drop_judging(struct turn *turn);

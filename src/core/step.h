@@ -1,8 +1,8 @@
-/* step.h - inside the core: one decision in the making, and what its parts share.
+/* step.h - internal to the core: one decision in the making, shared by its parts.
  *
- * decide.c takes an event to what follows from it, shape.c makes a movement's value, calls.c and
- * call_end.c make the records of calls. Everything goes out through step_emit: made, applied,
- * appended, in this order. */
+ * decide.c dispatches events, shape.c makes a movement's value, calls.c and call_end.c make the
+ * records of calls. Every record goes out through step_emit: made, applied, appended, in this
+ * order. */
 #ifndef SEGUE_CORE_STEP_H
 #define SEGUE_CORE_STEP_H
 
@@ -19,9 +19,9 @@ struct step {
   struct core_out *out;
   struct workflow *workflow;    /* of a session that starts */
   const struct text *task;      /* the same */
-  const struct text *carried;   /* the same, of one that is forked: its parent's last answer */
+  const struct text *carried;   /* the same for a forked one: its parent's last answer */
   char time[RECORD_TIME_BYTES]; /* of all records of this decision */
-  struct step_halt {            /* a turn that can go no further; reason NULL: there is none */
+  struct step_halt {            /* a turn that cannot go on; reason NULL: there is none */
     const char *reason;
     const struct turn *turn;
     enum error_class class;
@@ -29,8 +29,8 @@ struct step {
     json_t *question;
     json_t *budget; /* that is used up; or NULL */
   } halt;
-  bool refused; /* a call was to be started, and a budget is in its way */
-  bool asks;    /* a turn waits for a person, and for nothing else */
+  bool refused; /* a budget kept a call from starting */
+  bool asks;    /* a turn waits only for a person */
 };
 
 void step_begin(struct step *s);
@@ -41,17 +41,17 @@ void step_turn_record(const struct step *s, struct record_draft *d, enum record_
                       const struct turn *turn);
 /* The text inline, or its rendering with the blob that holds it. */
 void step_put_text(struct record_draft *d, enum member key, const struct text *text);
-/* Keeps the record, applies it and puts it out. */
+/* Keeps the record, applies it and appends it. */
 void step_emit(struct step *s, struct record_draft *d);
 void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay_ms);
 
-/* The session's end and its resumable stop; what runs is cancelled. message may be NULL or empty;
- * question is for a person, taken, or NULL. step_fail: stops because the turn has no rule. */
+/* Ends the session, or stops it resumably; running calls are cancelled. message may be NULL or
+ * empty; question is for a person, taken, or NULL. step_fail stops because the turn has no rule. */
 void step_end(struct step *s, enum session_outcome outcome, const char *message);
 void step_fail(struct step *s, const struct turn *turn);
-/* This turn goes no further until somebody resumes. What its siblings have begun is settled first:
- * the session stops once nothing runs any more, for the first turn that halted. A child whose
- * provider failed is no reason to stop: its turn ends. Returns whether a record was made; takes the
+/* Halts this turn until somebody resumes. Whatever its siblings have begun is finished first: the
+ * session stops, for the first turn that halted, once nothing is running. A child whose provider
+ * failed is no reason to stop: its turn ends. Returns whether a record was made; takes the
  * question. */
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
                struct str message, json_t *question);
@@ -60,46 +60,47 @@ void step_forget_halt(struct step *s);
 void step_stop(struct step *s, const char *reason, const struct turn *turn, enum error_class class,
                struct str message, json_t *question);
 
-/* Its budget, or the user's of the day, lets no call of this turn start at that provider (call: not
- * this one again, wherever it is to go now): the turn halts. */
+/* Halts the turn and returns true if its budget, or the user's for the day, lets no call of it
+ * start at that provider (call: the one to be repeated, wherever it now goes). */
 bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
                       struct str provider);
-/* Where a call that is repeated goes. */
+/* The provider that a repeated call goes to. */
 struct str step_next_place(const struct call *call);
-/* The session stops for a budget that is used up. */
+/* Stops the session for a used-up budget. */
 void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit);
 
-/* Ends a call that goes round, or notes it. */
+/* Ends a call that goes in circles, or notes it. */
 void step_guard_call(struct step *s, const struct turn *turn, const struct call *call);
 /* Ends all calls whose usage so far passes a limit that stops them; explains such an end. */
 void step_end_over_budget(struct step *s);
 void step_explain_end(const struct core *core, const struct turn *turn, const struct call *call,
                       struct call_result *r);
-/* An attempt used what its end says, else what it told before. New or NULL. */
+/* What an attempt used: what its end says, or what it reported before. New or NULL. */
 json_t *step_call_usage(const struct core *core, const struct call *call,
                         const struct call_result *r);
-/* Puts what watchers are to know of budgets; takes it, NULL is nothing. */
+/* Puts what watchers should know of budgets; takes it, NULL is nothing. */
 void step_put_budget(struct record_draft *d, json_t *notes);
 
 /* Gathers what a prompt of this turn can show. nonce: of judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view);
 void step_nonce(const unsigned char entropy[16], char out[17]);
-/* Is the same for all judgments of a turn's answer, after a resume too, so that a backend can keep
- * what it has read of the report. It is made of the report itself: none can hold its own. */
+/* The nonce is the same for all judgments of a turn's answer, even after a resume, so that a
+ * backend can cache its reading of the report. It is derived from the report itself: no text can
+ * contain its own. */
 void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
                      char out[17]);
 /* A new object with the members of both, top's winning; NULL when both are. */
 json_t *step_merged(const json_t *base, const json_t *top);
-/* A value of null has taken an option away. Takes `options`; NULL when none is left. */
+/* Drops options whose value is null. Takes `options`; NULL if none are left. */
 json_t *step_without_nulls(json_t *options);
 
 /* --- a movement's own work: shape.c --- */
 
 /* The movement's call. raise: with a higher limit on the length of the answer. */
 void step_execute(struct step *s, struct turn *turn, bool raise);
-/* With structured_output: goes on with the making of the value as far as one record goes. False:
- * it waits for a call. */
+/* With structured_output: takes the making of the value forward by one record. False: it waits for
+ * a call. */
 bool step_shape(struct step *s, struct turn *turn);
 /* Milliseconds that the next call of the movement's work may take: what its time budget leaves, at
  * least 1 and at most `most`. */
@@ -109,15 +110,15 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 json_t *step_work_options(const struct core *core, const struct movement *m);
 /* --- reports: report.c --- */
 
-/* Goes on with the reports as far as one record goes. False: it waits for a call. */
+/* Takes the reports forward by one record. False: it waits for a call. */
 bool step_report(struct step *s, struct turn *turn);
 
-/* The record of what a forked session takes over: carry.c. */
+/* Records what a forked session takes over: carry.c. */
 void step_carry(struct step *s, const struct core_parent *parent);
 
 /* --- calls --- */
 
-/* A call that does not exist yet: its parts are handed over here. */
+/* The parts of a call to be made; ownership passes with them. */
 struct step_call {
   enum call_purpose purpose;
   enum judge_stage stage;
@@ -131,21 +132,21 @@ struct step_call {
   struct prompt prompt; /* taken */
 };
 void step_start_call(struct step *s, struct turn *turn, struct step_call *n);
-/* Starts a call of the movement's own; consumes it. False: its prompt is too long, and the session
- * stopped, or a child's turn ended. */
+/* Starts one of the movement's own calls; consumes `n`. False: its prompt is too long, and the
+ * session stopped, or a child's turn ended. */
 bool step_start_work(struct step *s, struct turn *turn, struct step_call *n);
-/* The same call once more. `repeats`: the attempt before may have been sent (a crash), so it keeps
- * its token; else the wait after a failure is over and the provider prepares anew. */
+/* Starts the same call again. `repeats`: the last attempt may have been sent (a crash), so it keeps
+ * its token; otherwise the wait after a failure is over and the provider prepares again. */
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);
 /* The program of a command movement, or of an invariant that is a command; else NULL. */
 const char *const *step_argv(const struct movement *m, enum call_purpose purpose, int invariant);
 bool step_is_command(const struct core *core, const struct turn *turn, const struct call *call);
 
-/* EVENT_CALL_END: what came back, or the wait for another attempt. */
+/* EVENT_CALL_END: records what came back, or waits for another attempt. */
 void step_call_end(struct step *s);
-/* EVENT_ADMISSION: the host lets the call wait, or start, or sends it elsewhere. */
+/* EVENT_ADMISSION: the host makes the call wait, lets it start, or sends it elsewhere. */
 void step_admission(struct step *s);
-/* EVENT_CALL_NEWS: what a call tells before its end; what is too much is left out. */
+/* EVENT_CALL_NEWS: what a call reports before its end; beyond the bound it is left out. */
 void step_call_news(struct step *s);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * A place is the sequence number of a record and a JSON Pointer in it, written "12#/text". Texts
  * are known by the first 16 bytes of their SHA-256; texts under LIMIT_REF_TEXT_BYTES are not kept
- * (a reference would be as long). Filled by core_apply, live and in recovery alike. Here are the
- * pieces of templates and workflow; where the task and the answers stand, the state knows. */
+ * (a reference would be as long). Filled by core_apply, live and in recovery alike. It covers the
+ * pieces of templates and workflow; the state itself knows where the task and the answers are. */
 #ifndef SEGUE_CORE_TEXTS_H
 #define SEGUE_CORE_TEXTS_H
 
@@ -22,15 +22,15 @@ struct texts_recent;
 struct texts {
   struct texts_entry *slots; /* open addressing, a power of two */
   uint32_t count, cap;
-  struct texts_recent *recent; /* what was found last, to be compared instead of hashed; or NULL */
+  struct texts_recent *recent; /* recent finds, to compare with instead of hashing; or NULL */
 };
 
 enum { TEXTS_PLACE_BYTES = 80 };
 
-/* Answers of several texts, each of which the log holds: which bytes are whose. */
+/* For an answer joined from several texts that the log holds: which bytes belong to which. */
 struct joint {
   size_t end;   /* offset in bytes */
-  uint64_t seq; /* record that holds the bytes up to there; 0: these stand in between */
+  uint64_t seq; /* record that holds the bytes up to there; 0: the bytes are a separator */
 };
 struct joined {
   struct joint *joints;

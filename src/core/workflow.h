@@ -4,7 +4,7 @@
  * replaced, facets resolved to their texts (lists joined with a rule). The same document stands in
  * a session's first record, so a session goes on after the file changed. The workflow room makes
  * the document from files (and reports errors with places); workflow_build only has to be safe on
- * any document. One arena holds all; shared by sessions through a count of references.
+ * any document. One arena holds everything; sessions share a workflow by reference count.
  *
  *   {"name", "description", "language", "schema_as", "initial_movement",
  *    "max_movements": n | "infinite", "budget", "guards",
@@ -18,8 +18,8 @@
  *      "structured_output", "report", "output_contracts", "judge",
  *      "rules": [{"condition", "next", "appendix", "interactive_only"}]}]}
  * A group has "name", "description", "parallel": [movements, whose rules have no next],
- * "concurrency", "for_each", "stop_on", "judge" and "rules". Children stand behind all others in
- * `movements` here.
+ * "concurrency", "for_each", "stop_on", "judge" and "rules". In `movements` children follow all
+ * others.
  *   budget: {"tokens", "cost", "time", "calls", "movements", "call": {"tokens", "cost", "time"},
  *      "on_exceed"}
  *   judge: {"stages": [..], "provider", "fallback", "model", "options", "effort", "timeout_ms",
@@ -56,26 +56,27 @@ struct judge_config {
   struct str provider, model; /* empty: the movement's */
   const json_t *fallback;     /* names of providers, of `provider` here; or NULL */
   const json_t *options;      /* NULL: none; borrowed from the document */
-  const json_t *effort;       /* a word, null: none is sent; NULL: options', else the backend's */
-  long timeout_ms;            /* of one judge call */
+  /* a word; null: none is sent; NULL: that of options, else the backend's */
+  const json_t *effort;
+  long timeout_ms; /* of one judge call */
   int max_reasks;
   const json_t *panel; /* names of providers that vote, borrowed; NULL: one judge */
-  int agree;           /* votes that must say the same */
+  int agree;           /* votes that must agree */
   bool rotates;        /* each vote is asked with the rules in another order */
-  bool split_asks;     /* not enough agree: a person is to say, else the next stage is tried */
+  bool split_asks;     /* too few agree: a person decides; otherwise the next stage is tried */
 };
 
 enum on_failure {
   ON_FAILURE_ERROR,    /* the session fails */
   ON_FAILURE_ESCALATE, /* the session stops resumably, with a question for a person */
-  ON_FAILURE_SENTINEL, /* the value says that there is none, and the session goes on */
+  ON_FAILURE_SENTINEL, /* the value is a sentinel, and the session goes on */
   ON_FAILURE_COUNT
 };
 
-struct structured_config { /* what a movement's answer must be, and what is done until it is */
-  const json_t *document;  /* the schema; borrowed from the document */
-  struct schema *schema;   /* owned */
-  bool assert_format;      /* `format` is checked, not only noted */
+struct structured_config {       /* what a movement's answer must be, and how it gets there */
+  const json_t *document;        /* the schema; borrowed from the document */
+  struct schema *schema;         /* owned */
+  bool assert_format;            /* `format` is checked, not just noted */
   struct invariants *invariants; /* owned; NULL: none */
   enum on_failure on_failure;
   int max_reasks;
@@ -97,7 +98,7 @@ enum budget_unit {
 struct budget {                /* see budget.h */
   int64_t limit[BUDGET_UNITS]; /* -1: none */
   int64_t call[BUDGET_UNITS];  /* of one call with its attempts; the same */
-  bool stops;                  /* a call that runs is ended, too */
+  bool stops;                  /* running calls are ended too */
 };
 
 enum guard { GUARD_TOOL, GUARD_FAILURE, GUARD_MOVEMENT, GUARD_COUNT };
@@ -108,14 +109,14 @@ struct guards {            /* see guard.h */
   enum guard_action on[GUARD_COUNT];
 };
 
-struct ask_config {      /* what a person is asked, instead of an agent or before it */
+struct ask_config {      /* a question to a person, instead of an agent or before it */
   struct str question;   /* a template; of `approve` perhaps empty */
   const json_t *choices; /* borrowed from the document, as all here; NULL: any answer */
   const json_t *document;
   struct schema *schema; /* owned; of document; NULL: any answer */
   struct str otherwise;  /* the answer when the deadline passes */
   long deadline_ms;      /* 0: none */
-  bool approves;         /* of `approve`: what holds then */
+  bool approves;         /* of `approve`: whether that is an approval */
   int on_reject;         /* of `approve`: index, NEXT_COMPLETE or NEXT_ABORT */
 };
 
@@ -123,7 +124,7 @@ struct monitor {        /* a cycle that is watched: see monitor.h */
   const size_t *cycle;  /* movements, each once */
   const size_t *ignore; /* those that do not break it */
   size_t cycle_count, ignore_count;
-  long threshold;  /* so many times in a row */
+  long threshold;  /* rounds in a row */
   size_t movement; /* judges then */
 };
 
@@ -135,24 +136,24 @@ struct movement {
   long concurrency;                /* of a group: how many of them run at once */
   const json_t *for_each;     /* of a group: items, or MOVEMENT.FIELD where they are; or NULL */
   bool stops_on_error;        /* of a group: a child that failed ends its siblings */
-  bool shares_conversation;   /* a sibling has the same session key: it gets one of its own */
+  bool shares_conversation;   /* a sibling has the same session key, so each gets its own */
   struct str provider, model; /* empty: the workflow's, then the user's default */
-  const json_t *fallback;     /* of `provider` here: whom to ask when it fails; or NULL */
+  const json_t *fallback;     /* providers to ask when `provider` fails; or NULL */
   const json_t *options;      /* own, else the workflow's; may be NULL */
   const char *const *argv;    /* NULL-ended; NULL unless a command movement */
-  struct str tests;           /* how the command tells its tests, see limits.h; or empty */
-  long timeout_ms, stall_ms;  /* of one call; the second 0: as its backend has it */
+  struct str tests;           /* how the command reports its tests, see limits.h; or empty */
+  long timeout_ms, stall_ms;  /* of one call; stall_ms 0: the backend's own */
   struct str cwd;             /* below the session's, a template; or empty */
   struct str persona, policy, knowledge, instruction;
   const struct budget *budget;   /* of its turns; or NULL */
-  struct guards guards;          /* the workflow's with its own on top */
+  struct guards guards;          /* the workflow's, overridden by its own */
   bool own_worktree;             /* of a child: it works in a worktree of its own */
   bool gate;                     /* a command that proves something: see keys.c */
   bool bare_prompt;              /* the prompt is the instruction alone, as a command gets it */
   bool edit;                     /* may change files: its permission is edit or full */
   enum permission permission;    /* from permission, edit and required_permission_mode */
   const json_t *run;             /* programs that edit may run: see run.h; borrowed; or NULL */
-  bool has_sandbox, has_network; /* it says so itself */
+  bool has_sandbox, has_network; /* it sets them itself */
   enum sandbox_level sandbox;    /* what holds the programs of its calls */
   enum sandbox_network network;
   struct str image;            /* of sandbox: container; empty: the user's */
@@ -161,12 +162,12 @@ struct movement {
   bool fresh_session;          /* session: refresh */
   struct str session_key;      /* empty: the persona's, else the movement's own */
   bool pass_previous_response; /* default true */
-  struct judge_config judge;   /* the workflow's with the movement's keys on top */
+  struct judge_config judge;   /* the workflow's, overridden by the movement's keys */
   struct structured_config *structured; /* NULL: any answer will do */
   const struct monitor *monitor;        /* whose judge it is; or NULL */
   struct contract *contracts;           /* its reports, in the order in which they are made */
   size_t contract_count;
-  bool answers_later;               /* an instruction names its answer: {response:MOVEMENT} */
+  bool answers_later;               /* an instruction refers to its answer: {response:MOVEMENT} */
   struct ask_config *ask, *approve; /* NULL: nobody is asked */
   struct rule *rules;
   int *rule_next; /* per rule: index, NEXT_COMPLETE or NEXT_ABORT */
@@ -175,7 +176,7 @@ struct movement {
 
 struct workflow {
   struct str name, description, language; /* language: "en" or "ja" */
-  enum describe_form schema_as; /* how schemas are told where a backend has no option for them */
+  enum describe_form schema_as; /* how schemas are shown to backends without an option for them */
   struct movement *movements;
   size_t movement_count, initial; /* with the children; */
   size_t top_count;               /* without them */
@@ -198,16 +199,16 @@ struct workflow {
   char sha256[SHA256_HEX]; /* of doc, once it was asked for; or "" */
 };
 
-/* Takes a reference to doc. NULL with err set when the document cannot be a workflow. */
+/* Takes a reference to doc. NULL with err set if the document cannot be a workflow. */
 struct workflow *workflow_build(json_t *doc, struct err *err);
 struct workflow *workflow_ref(struct workflow *wf);
 void workflow_unref(struct workflow *wf); /* NULL is fine */
 
-/* SHA-256 of the document's compact dump with sorted keys. Made when it is asked for: OpenSSL's
- * start costs more than all of lint. */
+/* SHA-256 of the document's compact dump with sorted keys. Computed on demand: OpenSSL's start
+ * costs more than all of lint. */
 void workflow_hash(struct workflow *wf, char out[SHA256_HEX]);
 
-/* False: it is no word for one (empty, say), `out` stays. */
+/* False: it is not a word for one (it may be empty), and `out` is unchanged. */
 bool workspace_mode_from_name(struct str name, enum workspace_mode *out);
 bool commit_when_from_name(struct str name, enum commit_when *out);
 extern const char *const workspace_words[], *const commit_words[]; /* NULL-ended */

@@ -1,4 +1,5 @@
-/* internal.h - what the files of this folder share: pieces of a prompt, and rendering to them. */
+/* internal.h - shared by the files of this folder: the pieces of a prompt, and rendering to
+ * them. */
 #ifndef SEGUE_CORE_PROMPT_INTERNAL_H
 #define SEGUE_CORE_PROMPT_INTERNAL_H
 
@@ -7,20 +8,20 @@
 
 /* parts.c */
 
-/* How pieces become parts: what is the same whenever this movement is asked this makes one part, so
- * that the next prompt needs one reference for it; so do short pieces between. */
+/* How pieces become parts: pieces that are the same each time this movement is asked join into one
+ * part, so that the next prompt needs one reference for them; so do short pieces in between. */
 enum piece_kind {
   PIECE_CHANGES, /* from turn to turn */
   PIECE_STABLE,
-  PIECE_OWN /* the log has it by itself, such as a persona in session_start, or will */
+  PIECE_OWN /* logged on its own, such as a persona in session_start */
 };
-/* Puts a piece behind the others. seq, key: the record and member that hold it; 0: not known. */
+/* Appends a piece. seq, key: the record and member that hold it; 0: not known. */
 void prompt_put(struct prompt *out, struct str piece, uint64_t seq, const char *key,
                 enum piece_kind kind);
 
 /* render.c */
 
-/* A variable whose value is itself rendered when it is met. */
+/* A variable whose value is rendered only where it is used. */
 struct prompt_nested {
   struct str name;
   void (*render)(const struct prompt_nested *nested, struct prompt *out);
@@ -51,8 +52,8 @@ struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value);
 struct str prompt_yes_if(bool is); /* "yes" or nothing: a condition of a template */
 void prompt_render_execute(const struct prompt_nested *nested, struct prompt *out);
 
-/* The variables of a template that tells a schema: `request` is the whole of it, `schema` and
- * `root` are for templates of a user's own. */
+/* The variables of a template that shows a schema: `request` is the whole text; `schema` and `root`
+ * are for users' own templates. */
 enum { SCHEMA_VARS = 3 };
 struct schema_told {
   struct buf request, json;
