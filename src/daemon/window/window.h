@@ -10,9 +10,7 @@
  * as whom: the other end's user is ours (os/peer.h), the Host is ours, a browser says that it is
  * our page that asks (Sec-Fetch-Site, for changes Origin), and it brings the cookie of this start
  * (web/gate.h). Everybody else gets one and the same 404, but for a page that posts the code, below
- * the random path. GET changes nothing.
- *
- * Facts: ../shared/facts/web.md 3 and 4, ../shared/facts/reliability.md C.3 and C.4. */
+ * the random path. GET changes nothing. */
 #ifndef SEGUE_DAEMON_WINDOW_WINDOW_H
 #define SEGUE_DAEMON_WINDOW_WINDOW_H
 
