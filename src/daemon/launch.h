@@ -1,18 +1,18 @@
-/* launch.h - what a session is started with, made from a request or read back from its log.
+/* launch.h - everything a session is started with, made from a request or read back from its log.
  *
  *   launch_init(&l, env)                         with the configuration as it is now
  *   launch_parse(&l, body, &err, &errors)        a body of POST /v1/sessions (schemas/api.json)
  *   launch_parse_steer(&l, body, &err, &errors)  a body of POST .../resume: l.steer
  *   launch_parse_fork(&l, body, &err, &errors)   a body of POST .../fork; l.about was made
- *   launch_share(&l)                             what other sessions have too is taken from them
+ *   launch_share(&l)                             shares what other sessions have too
  *   launch_again(&l, env, config, &err)          from the config of a session_start, without these
- *   launch_deinit(&l)                            when no session uses it any more
+ *   launch_deinit(&l)                            when no session uses it any longer
  *
- * launch_parse may run in the loop's pool: it touches nothing but `l` and what does not change
- * while `l` has its reference to it. All others are for the loop.
+ * launch_parse may run in the loop's pool: it touches only `l` and things that do not change while
+ * `l` holds a reference to them. All others are for the loop.
  *
- * Scenarios are shared by their hash. The bytes of one are kept in the blobs of the store, so that
- * a session can go on after the file changed. */
+ * Scenarios are shared by their hash. A scenario's bytes are kept in the blobs of the store, so
+ * that a session can go on after the file changed. */
 #ifndef SEGUE_DAEMON_LAUNCH_H
 #define SEGUE_DAEMON_LAUNCH_H
 
@@ -23,7 +23,7 @@
 #include "host/said.h"
 #include "host/steer.h"
 
-/* The user's configuration and the backends made from it: one generation each time it is read. */
+/* The user's configuration and the backends made from it; each reading makes a new generation. */
 struct generation {
   unsigned references;
   struct config user;
@@ -32,7 +32,7 @@ struct generation {
   struct memo *memo;              /* the same */
 };
 
-/* NULL: it is wrong, err says where. One reference. */
+/* NULL: it is wrong, err says where. Returns one reference. */
 struct generation *generation_new(struct err *err);
 struct generation *generation_ref(struct generation *g);
 void generation_unref(struct generation *g); /* NULL is fine */
@@ -60,28 +60,28 @@ struct launch {
   struct shared_scenario *scenario; /* or NULL */
   struct shared_scenario *known;    /* of others, perhaps the same; or NULL */
   json_t *config;                   /* of session_start */
-  bool skips;                       /* where another one with its key runs */
+  bool skips;                       /* skipped if another one with its key runs */
   const char **pass_env;            /* names within config */
-  struct session_setup setup;       /* all of it as the host wants it */
+  struct session_setup setup;       /* all of it, in the host's form */
   /* of a new session only: */
   struct workflow *workflow;
   char *workflow_path; /* or NULL */
   json_t *facets;      /* of session_start; see workflow/facets.h */
   struct buf task;
-  char task_blob[SHA256_HEX]; /* the blob that has the task already, or "" */
-  /* of a question that is answered when it is over, only: */
+  char task_blob[SHA256_HEX]; /* the blob that already has the task, or "" */
+  /* only for a question that is answered when it is over: */
   enum launch_asks asks;
   struct buf given; /* ASKS_JUDGMENT: the text that is judged */
-  json_t *answer;   /* ASKS_NOTHING: nothing is started, this is it */
-  /* of a session that is taken further, or from which another is forked, only: */
+  json_t *answer;   /* ASKS_NOTHING: nothing is started, this is the answer */
+  /* only for a session that is resumed or forked: */
   struct steer steer;
   struct said said;           /* of an answer to a question */
   struct launch_about *about; /* or NULL */
 };
 
 void launch_init(struct launch *l, struct launch_env *env);
-/* False: the request is wrong. errors: all that keeps its workflow from running, with places where
- * it stands in the file; else err. */
+/* False: the request is wrong. errors: everything that keeps its workflow from running, with places
+ * in its file; otherwise see err. */
 bool launch_parse(struct launch *l, const json_t *body, struct err *err,
                   struct err_list *errors) MUST_CHECK;
 bool launch_parse_steer(struct launch *l, const json_t *body, struct err *err,
@@ -109,13 +109,13 @@ json_t *launch_errors_json(const struct err_list *errors);
 
 /* Makes l.about; launch_deinit frees it. */
 void launch_set_about(struct launch *l, const struct store_ref *log);
-/* The scenario that its config names, where a fork has no other one. From the loop. */
+/* Finds the scenario that its config names, unless the fork brought one. From the loop. */
 bool launch_find_scenario(struct launch *l, struct err *err) MUST_CHECK;
 void launch_share(struct launch *l);
 /* False: it cannot go on, err says why; `l` is as after launch_deinit. */
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
                   struct err *err) MUST_CHECK;
-/* Lets go of what only a start needs: workflow, task. */
+/* Releases what only a start needs: workflow, task. */
 void launch_started(struct launch *l);
 void launch_deinit(struct launch *l);
 

@@ -1,13 +1,13 @@
-/* listen.h - the words of a session's agents, piece by piece, from the daemon that runs it. For
- * the command line; reading never blocks.
+/* listen.h - the words of a session's agents, piece by piece, from the daemon that runs it; for the
+ * command line. Reading never blocks.
  *
  *   listen_init(&l, socket, session, on_words, ctx)  socket: --socket or NULL; both are borrowed
- *   listen_hear(&l, seen_seq)      again and again: connects where there is no connection, tells
+ *   listen_hear(&l, seen_seq)      call repeatedly: connects if there is no connection, tells
  *                                what came since; seen_seq is the record that was read last
- *   poll(l.fd, POLLIN)           -1: there is no daemon, or it has nothing more to say
+ *   poll(l.fd, POLLIN)           -1: no daemon, or nothing more will come
  *   listen_deinit(&l)
  *
- * Pieces are told at most once, and some may be lost: the record with the whole answer follows. */
+ * A piece comes at most once, and some may be lost: the record with the whole answer follows. */
 #ifndef SEGUE_DAEMON_LISTEN_H
 #define SEGUE_DAEMON_LISTEN_H
 

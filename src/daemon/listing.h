@@ -1,12 +1,12 @@
-/* listing.h - GET /v1/sessions, of one session that is not in memory, and the inbox: in the pool.
+/* listing.h - GET /v1/sessions, one session that is not in memory, and the inbox, read in the pool.
  *
  *   listing_take(&readings, request, sessions, &wanted, limit)    the request is kept and answered
  *   listing_take_one(&readings, request, sessions, id)            the same, with one session
  *   listing_take_inbox(&readings, request, sessions)              GET /v1/inbox
  *
  * wanted: already checked; its texts are copied, as are `text`, `sort` and `before` of the request.
- * How the sessions stand is taken down first, on the loop: those that run whole, since memory is
- * newer than their logs. Sorted lists have no further page. */
+ * The state of the sessions is copied first, on the loop, and that of running ones in full, since
+ * memory is newer than their logs. Sorted lists have a single page. */
 #ifndef SEGUE_DAEMON_LISTING_H
 #define SEGUE_DAEMON_LISTING_H
 

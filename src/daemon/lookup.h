@@ -1,8 +1,8 @@
 /* lookup.h - one session as a program wants it: GET .../view, .../turns, .../records and the like.
  *
  * The answers are those of `segue show ID --as view`, `segue show ID MOVEMENT#N --as view`, `segue
- * verify --json` and `segue compare --json`, or pieces of the log, read in the pool. What reads a
- * session does so with its track (shelf.h), so that a second question costs what it shows. */
+ * verify --json` and `segue compare --json`, or pieces of the log, read in the pool. A session is
+ * read through its track (shelf.h), so that a second question costs only what it shows. */
 #ifndef SEGUE_DAEMON_LOOKUP_H
 #define SEGUE_DAEMON_LOOKUP_H
 
@@ -20,7 +20,7 @@ enum lookup {
   LOOKUP_INTEGRITY
 };
 
-/* The request's own parts and query say which piece; one that is wrong is answered. */
+/* The request's parts and query say which piece; a wrong one is answered with an error. */
 void lookup_take(struct readings *rs, struct server_request *r, struct shelf *shelf,
                  const struct store_ref *ref, enum lookup what);
 /* Both sides in full. */

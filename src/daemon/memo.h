@@ -1,8 +1,8 @@
-/* memo.h - what the last requests of one generation brought: workflows that were written out in
- * them, and blobs that are surely on the disk. Clients submit the same again and again.
+/* memo.h - remembers from the last requests of one generation the workflows they spelled out and
+ * the blobs known to be on disk, since clients submit the same ones again and again.
  *
- * A workflow is remembered once all of it was found to be right. Its hash is known then, so that
- * nobody writes to it any more and threads may share it. One thread at a time. */
+ * A workflow is remembered once it was fully checked. Its hash is then known, so nothing writes to
+ * it any more and threads may share it. One thread at a time. */
 #ifndef SEGUE_DAEMON_MEMO_H
 #define SEGUE_DAEMON_MEMO_H
 
@@ -19,8 +19,8 @@ void memo_free(struct memo *memo); /* NULL is fine */
 struct workflow *memo_find(const struct memo *memo, const char key[SHA256_HEX]);
 void memo_put(struct memo *memo, const char key[SHA256_HEX], struct workflow *workflow);
 
-/* Was the workflow of that key found fit to run with what `setting` is the hash of, within
- * LIMIT_PREFLIGHT_FRESH_MS? now_ms: of any clock that does not jump. */
+/* Was the workflow of that key found fit to run under the setting with this hash within
+ * LIMIT_PREFLIGHT_FRESH_MS? now_ms: from any monotonic clock. */
 bool memo_is_fit(const struct memo *memo, const char key[SHA256_HEX],
                  const char setting[SHA256_HEX], int64_t now_ms);
 void memo_set_fit(struct memo *memo, const char key[SHA256_HEX], const char setting[SHA256_HEX],

@@ -1,14 +1,14 @@
-/* metrics.h - what the daemon's sessions do, counted, as Prometheus reads it (text format 0.0.4,
- * https://prometheus.io/docs/instrumenting/exposition_formats/).
+/* metrics.h - counts what the daemon's sessions do, in the form that Prometheus reads (text format
+ * 0.0.4, https://prometheus.io/docs/instrumenting/exposition_formats/).
  *
  *   metrics_record(&m, owner, record)    each durable record of a session; owner: whose it is
  *   metrics_forget(&m, owner)            its session is gone from memory
- *   metrics_print(&m, &sessions, &out)   counters so far, and how it stands now
+ *   metrics_print(&m, &sessions, &out)   counters so far, and the present state
  *   metrics_deinit(&m)
  *
  * Counters begin at the daemon's start. Labels are providers, methods, stages, outcomes, classes
- * and states only: never a session, a model or a text, so their number is bounded, and beyond
- * LIMIT_METRIC_SERIES_COUNT they are "other". */
+ * and states only: never a session, a model or a text, so their number is bounded; beyond
+ * LIMIT_METRIC_SERIES_COUNT they become "other". */
 #ifndef SEGUE_DAEMON_METRICS_H
 #define SEGUE_DAEMON_METRICS_H
 

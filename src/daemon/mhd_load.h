@@ -1,6 +1,6 @@
 /* mhd_load.h - libmicrohttpd, loaded by the daemon instead of at every start.
  *
- * Linked, it would cost each start of the program a millisecond, as much as all the rest of it: it
+ * Linked, it would cost every start of the program a millisecond, as much as everything else: it
  * draws in gnutls and eight more libraries. The types are those of <microhttpd.h>; its functions
  * are called through the table. */
 #ifndef SEGUE_DAEMON_MHD_LOAD_H

@@ -1,13 +1,13 @@
-/* news.h - GET /v1/events: one stream with the changes of all sessions, which can be gone on with.
+/* news.h - GET /v1/events: one stream of the changes of all sessions, which a client can resume.
  *
  *   news_init(&n, loop)
  *   news_add(&n, id, status, seq)         a session began, got to another turn, stopped, ended ...
  *   news_watch(&n, request, last)         last: of Last-Event-ID, or NULL: from now on
  *   news_close(&n); news_deinit(&n)       no stream is left; then the loop runs once more
  *
- * An event's id names this start of the daemon and counts. Who comes back with one of another
- * start, or of what is no longer kept (LIMIT_CHANGE_COUNT), is told `reset` first: it lists anew.
- * Nothing is kept before the first stream. */
+ * An event's id names this start of the daemon and a count. A client that returns with an id of
+ * another start, or one no longer kept (LIMIT_CHANGE_COUNT), is first told `reset`: it must list
+ * again. Nothing is kept before the first stream. */
 #ifndef SEGUE_DAEMON_NEWS_H
 #define SEGUE_DAEMON_NEWS_H
 

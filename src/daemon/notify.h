@@ -1,8 +1,8 @@
-/* notify.h - tells the service manager how we are: sd_notify(3)'s protocol, datagrams to
+/* notify.h - tells the service manager how we are, with sd_notify(3)'s protocol, datagrams to
  * $NOTIFY_SOCKET.
  *
  *   notify_init(&n)             reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID and takes them
- *                               out of our environment, so that nothing we start can have them
+ *                               out of our environment, so that nothing we start inherits them
  *   notify_send(&n, "READY=1\nSTATUS=...")     best effort; nothing happens without a manager
  *   notify_deinit(&n)
  *
@@ -17,10 +17,10 @@
 #include <sys/un.h>
 
 struct notify {
-  int fd; /* -1: nobody listens */
+  int fd; /* -1: there is no manager */
   struct sockaddr_un address;
   socklen_t address_bytes;
-  uint64_t watchdog_ms; /* a WATCHDOG=1 is due at least that often; 0: never */
+  uint64_t watchdog_ms; /* WATCHDOG=1 is due at least this often; 0: never */
 };
 
 void notify_init(struct notify *n);

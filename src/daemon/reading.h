@@ -1,19 +1,19 @@
-/* reading.h - requests whose answer takes reading logs: in the pool, never on the loop.
+/* reading.h - requests whose answers need logs to be read, in the pool and never on the loop.
  *
  *   readings_init(&rs, loop)
  *   reading_take(&rs, request, work, drop, what)    the request is kept
  *     work(what, &answer)                     in a thread of the pool: fills the answer
  *     drop(what)                              from the loop, always, at the end
- *   reading_take_of(&rs, request, item, work, drop, what)    the same with a track of shelf.h; of
- *                                           those with the same one a single one runs at a time
+ *   reading_take_of(&rs, request, item, work, drop, what)    the same with a track of shelf.h;
+ *                                                            those with the same track run one at a
+ *                                                            time
  *   answer.hand_on = f                      set by the work: f(what, request) is called from the
  *                                           loop instead of the answer and of drop, and keeps or
  *                                           answers the request; see readings_begin_more
- *   readings_busy(&rs)                        so many are not over
+ *   readings_busy(&rs)                        how many are not over
  *
- * At most LIMIT_API_READING_COUNT at a time, in their order, so that the pool's other threads are
- * left to appends; when too many wait the answer is 503. A client that has left costs no reading
- * that has not begun. */
+ * At most LIMIT_API_READING_COUNT run at a time, in order, leaving the pool's other threads to
+ * appends; when too many wait, the answer is 503. For a client that has left, no reading begins. */
 #ifndef SEGUE_DAEMON_READING_H
 #define SEGUE_DAEMON_READING_H
 
@@ -35,7 +35,7 @@ struct readings {
   uv_loop_t *loop;
   struct list jobs; /* those that run, then those that wait */
   size_t running;
-  size_t more; /* that go on in another way */
+  size_t more; /* handed on and not yet over */
 };
 
 void readings_init(struct readings *rs, uv_loop_t *loop);
@@ -44,7 +44,7 @@ void reading_take(struct readings *rs, struct server_request *r, reading_work wo
 /* item: shelf_find; the request lets go of it. */
 void reading_take_of(struct readings *rs, struct server_request *r, struct shelf_item *item,
                      reading_work work, void (*drop)(void *what), void *what);
-/* A request that was handed on is not over until its end is told. */
+/* A request that was handed on counts until its end is reported. */
 void readings_begin_more(struct readings *rs);
 void readings_end_more(struct readings *rs);
 size_t readings_busy(const struct readings *rs);

@@ -7,8 +7,8 @@
  *   server_free(h)                   open requests are cut off; then the loop runs once more
  *
  * A request that was kept stays valid until it is answered, or until `gone` is called for it
- * (server_keep): its client left, or the server ends. After that it must not be touched.
- * Nothing here blocks, and every size and time is bounded (limits.h). One thread. */
+ * (server_keep): its client left, or the server ends. After that it must not be touched. Nothing
+ * here blocks, and every size and time is bounded (limits.h). Single-threaded. */
 #ifndef SEGUE_DAEMON_SERVER_H
 #define SEGUE_DAEMON_SERVER_H
 
@@ -33,7 +33,7 @@ struct server_route {
   void (*handle)(void *ctx, struct server_request *r);
 };
 
-/* Another way in than the control socket, with rules of its own. */
+/* A way in besides the control socket, with rules of its own. */
 struct server_door {
   int fd;                  /* listens; its owner closes it, after the server has ended */
   int (*accept)(int fd);   /* as socket_accept */
@@ -42,10 +42,10 @@ struct server_door {
   size_t short_head_bytes;
   size_t body_bytes;          /* of a request */
   const char *const *headers; /* name, value, ..., NULL: of every answer */
-  /* Asked when a request's headers are there. False: it may not come in. Else *path, which is
-   * the request's, becomes what the routes know it by. */
+  /* Called once a request's headers are there. False: it may not come in. Otherwise *path, the
+   * request's, becomes the path that the routes know. */
   bool (*enter)(void *ctx, struct server_request *r, const char *method, const char **path);
-  /* Answers what may not come in, and what there is not: both look the same. */
+  /* Answers what may not come in and what does not exist: both look the same. */
   void (*refuse)(void *ctx, struct server_request *r);
 };
 /* The door, routes and ctx are borrowed for the server's life. */
@@ -66,12 +66,12 @@ const char *server_part2(const struct server_request *r); /* and for the second 
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
 const char *server_header(const struct server_request *r, const char *name); /* or NULL */
 struct str server_body(const struct server_request *r);
-struct buf server_take_body(struct server_request *r); /* it has none after that */
+struct buf server_take_body(struct server_request *r); /* leaves it without one */
 
-/* The request is answered later, from the loop. gone(ctx) when that is pointless now. Who kept it
- * may hand it on to another who keeps it. */
+/* The request will be answered later, from the loop; gone(ctx) is called if that has become
+ * pointless. The keeper may hand it on to another keeper. */
 void server_keep(struct server_request *r, void (*gone)(void *ctx), void *ctx);
-/* Is `gone` told because the server ends? Else its client has left. */
+/* Was `gone` called because the server ends? Otherwise the client has left. */
 bool server_closes(const struct server_request *r);
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes);
@@ -83,9 +83,9 @@ void server_problem(struct server_request *r, unsigned status, json_t *members, 
 enum { SERVER_VALUE_BYTES = 256 };
 void server_set_header(struct server_request *r, const char *name, const char *value);
 
-/* An answer that goes on: `read` is asked for bytes while the client takes them. */
+/* An answer without an end: `read` is asked for bytes while the client takes them. */
 struct server_stream_ops {
-  ssize_t (*read)(void *stream, char *out, size_t max); /* bytes; 0: none now; -1: that was all */
+  ssize_t (*read)(void *stream, char *out, size_t max); /* bytes; 0: none now; -1: the end */
   void (*closed)(void *stream); /* exactly once, perhaps at once; nothing is called after it */
 };
 void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,

@@ -1,9 +1,9 @@
-/* server_internal.h - what the parts of the server share.
+/* server_internal.h - shared by the parts of the server.
  *
- * server.c accepts connections, drives libmicrohttpd and looks after the time; server_request.c has
- * what becomes of one request, from its first byte to its answer's last. Bytes of
- * which no request can be made the library refuses itself, with a page of its own: plain, but only
- * programs of the same user see it. */
+ * server.c accepts connections, drives libmicrohttpd and keeps the time; server_request.c follows
+ * one request from its first byte to the last byte of its answer. Bytes that make no request are
+ * refused by the library itself, with its own page: plain, but seen only by programs of the same
+ * user. */
 #ifndef SEGUE_DAEMON_SERVER_INTERNAL_H
 #define SEGUE_DAEMON_SERVER_INTERNAL_H
 
@@ -20,7 +20,7 @@ struct connection { /* one that was accepted */
   struct server_request *request; /* being answered; NULL: we wait for the client */
   uint64_t since;                 /* uv_now, of the last answer */
   long process;                   /* of the client; 0: not known */
-  bool ends;                      /* it was hung up on and will be closed */
+  bool ends;                      /* shut down, will be closed */
 };
 
 /* RECEIVING -> HANDLED -> (KEPT ->) ANSWERED -> (STREAMING ->) gone */
@@ -36,7 +36,7 @@ struct server_request {
   char parts[SERVER_PARTS][SERVER_PART_BYTES];
   struct buf body;
   size_t body_counted; /* of http.body_bytes */
-  unsigned refusal;    /* status for a body that is not taken, 0 */
+  unsigned refusal;    /* status for a body that is refused, or 0 */
   struct MHD_Response *response;
   unsigned status;
   struct {
@@ -81,9 +81,9 @@ struct server {
   bool running, wanted, closing, listening;
 };
 
-/* The server runs once more, soon. From anywhere on the loop, callbacks of libmicrohttpd too. */
+/* Makes the server run again soon. From anywhere on the loop, even callbacks of libmicrohttpd. */
 void server_want_run(struct server *h);
-/* A suspended request's client has hung up: whoever keeps it is told, and nothing is answered. */
+/* A suspended request's client has hung up: its keeper is told, and there is no answer. */
 void server_request_left(struct server_request *r);
 
 /* Callbacks of libmicrohttpd. */

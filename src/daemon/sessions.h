@@ -1,9 +1,9 @@
-/* sessions.h - the sessions of the daemon: which wait, which run, which are over.
+/* sessions.h - the daemon's sessions: waiting, running and over.
  *
  *   sessions_init(&ss, host, &launch_env, max_running, changed, ctx)
- *   sessions_recover(&ss, &err)            all that were submitted and are unfinished wait again
+ *   sessions_recover(&ss, &err)            queues all that were submitted and are unfinished
  *   e = sessions_submit(&ss, &launch, &err)
- *   sessions_drain(&ss); ...; sessions_stop(&ss)     no new calls; now
+ *   sessions_drain(&ss); ...; sessions_stop(&ss)     stop calling; stop now
  *   sessions_close(&ss)                    sessions_busy says 0
  *
  * DESIGN. The queue is the store: a submitted session has its first record on disk before the
@@ -53,24 +53,24 @@ struct daemon_entry {
   struct list_node in_state;      /* in the list of its state */
   struct daemon_entry *next_dead; /* its session is to be freed */
   bool held;                      /* queued, with its session in memory */
-  bool resumed;           /* queued because a user said so, even where a user had stopped it */
-  uint64_t not_before_ms; /* of the loop's clock: its log was in other hands, or failed */
-  bool left;              /* its client waits for its answer no more */
-  bool cancelled;         /* is to end, also when its log failed meanwhile */
-  unsigned breaks;        /* of its log, in a row */
-  long broken_turns;      /* how far it had come at the last one */
-  bool answering;         /* WRITING an answer: where it goes then, its log says */
-  bool due;               /* queued because a deadline of its questions has passed */
-  bool foreign;           /* watched while another program runs it */
-  uint64_t heard_ms;      /* of the loop's clock: it told something last, or began */
-  bool silent;            /* somebody was told that nothing is heard of it */
+  bool resumed;                   /* queued because a user said so, even if a user had stopped it */
+  uint64_t not_before_ms;         /* by the loop's clock: its log was in other hands, or failed */
+  bool left;                      /* its client no longer waits for the answer */
+  bool cancelled;                 /* must end, even if its log failed meanwhile */
+  unsigned breaks;                /* of its log, in a row */
+  long broken_turns;              /* how far it had come at the last break */
+  bool answering;                 /* WRITING an answer: its log says where it goes then */
+  bool due;                       /* queued because a deadline of its questions has passed */
+  bool foreign;                   /* watched while another program runs it */
+  uint64_t heard_ms; /* by the loop's clock: when it last reported something, or began */
+  bool silent;       /* its silence has been reported */
 };
 
 struct sessions_claim;
 
 struct sessions {
   struct host *host;
-  /* Told of each durable record, and with NULL when the session goes from memory; or NULL. */
+  /* Called for each durable record, and with NULL when the session leaves memory; or NULL. */
   void (*recorded)(void *observer, const struct daemon_entry *e, const struct record *record);
   /* A piece of an answer came; or NULL. */
   void (*said)(void *observer, const struct daemon_entry *e, long turn, long call, bool thinking,
@@ -88,12 +88,12 @@ struct sessions {
   uv_timer_t mends;           /* opens broken ones again */
   struct deadlines deadlines; /* of stopped ones */
   bool draining;
-  bool asking;                  /* there may be some that are over and wait for a person */
-  bool shared;                  /* its store has the queue, for several daemons */
+  bool asking;                  /* some that are over may be waiting for a person */
+  bool shared;                  /* the queue is the store's, for several daemons */
   struct sessions_claim *claim; /* how it is asked */
-  /* A durable record, for who tells persons; or NULL. */
+  /* A durable record, for those who notify people; or NULL. */
   void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);
-  void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status is another one */
+  void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status changed */
   void *ctx;
 };
 
@@ -102,7 +102,7 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
                    void (*changed)(void *ctx, struct daemon_entry *e), void *ctx);
 /* Returns how many wait; -1: the folder cannot be read. */
 long sessions_recover(struct sessions *ss, struct err *err);
-/* With a shared store: watches it (sessions_recover does it); ends that before sessions_close. */
+/* With a shared store: start watching it (sessions_recover does); stop before sessions_close. */
 bool sessions_share(struct sessions *ss, struct err *err) MUST_CHECK;
 void sessions_unshare(struct sessions *ss);
 void sessions_close(struct sessions *ss); /* then run the loop once more */
@@ -112,47 +112,47 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
 
 struct daemon_entry *sessions_find(const struct sessions *ss,
                                    const char *id); /* NULL: not known here */
-/* Takes up one that is not known here, because another program runs or ran it, to look at or
- * cancel. It is over. */
+/* Takes up a session not known here, because another program runs or ran it, to look at it or
+ * cancel it. Its state is OVER. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
-/* Finds who waits for its turn or runs, with this key (unique); NULL: nobody. A session that
- * stopped does not run, whatever it waits for. */
+/* Finds the session with this key (unique) that is queued or running; NULL: none. A stopped session
+ * is not running, whatever it waits for. */
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 
-/* Ends it for good; `changed` comes when that is durable, or when it cannot be written: then it is
- * `cancelled`, unfinished, and broken or paused, and ends when it can be written while we live.
- * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log cannot be used.
- * */
+/* Ends it for good; `changed` comes when that is durable, or cannot be written: it is then
+ * `cancelled`, unfinished, and broken or paused, and ends as soon as it can be written in our
+ * lifetime. False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended; or its log
+ * cannot be used.
+ */
 bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) MUST_CHECK;
-/* The client that waited for its answer has left: it is cancelled, once that can be written. */
+/* The client that waited for its answer has left: cancels it, once that can be written. */
 void sessions_leave(struct sessions *ss, struct daemon_entry *e);
 
-/* Puts one that is over and unfinished (or waits, but was taken further elsewhere) in the queue
- * again: at once where the next daemon would go on with it too and `st` says nothing beside that
- * (it is settled here), else when that is durable. Until then it is WRITING, then `changed` comes;
- * it is still stopped where it could not be written.
- * False: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended or was never submitted;
- * ERR_LIMIT, the queue is full; ERR_USAGE, it cannot be taken further so; or its log cannot be
- * used. */
+/* Queues again a session that is over and unfinished (or waits, but was taken further elsewhere):
+ * at once if the next daemon would go on with it too and `st` adds nothing (it is settled here),
+ * otherwise once that is durable. Until then it is WRITING, then `changed` comes; if it could not
+ * be written, it is still stopped. False: ERR_LOCKED, another program owns it; ERR_INVALID, it has
+ * ended or was never submitted; ERR_LIMIT, the queue is full; ERR_USAGE, it cannot be taken further
+ * so; or its log cannot be used. */
 bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *st,
                      struct err *err) MUST_CHECK;
 
-/* A person's answer to what it asks. *question: that question's record; the answer is on the disk
- * once its brief asks it no more, and `changed` came; broken or over with the question open: it is
- * not. False: ERR_INVALID, ERR_USAGE: it is none, see core_answer_settle; ERR_LOCKED: another
- * program owns it, or it is just being written; or its log cannot be used. */
+/* Gives a person's answer to its question. *question: that question's record. The answer is on disk
+ * once its brief no longer asks it and `changed` came; if it is broken or over with the question
+ * open, it is not. False: ERR_INVALID, ERR_USAGE, not an answer, see core_answer_settle;
+ * ERR_LOCKED, another program owns it, or it is just being written; or its log cannot be used. */
 bool sessions_answer(struct sessions *ss, struct daemon_entry *e, struct core_answer *answer,
                      uint64_t *question, struct err *err) MUST_CHECK;
 
-/* It waits or runs, so that what is in memory counts; else its log does. */
+/* True if it waits or runs, so that memory counts; otherwise its log does. */
 bool entry_is_live(const struct daemon_entry *e);
 /* How a live one stands: queued, running, waiting, paused, stopped or an outcome. */
 const char *entry_status(const struct daemon_entry *e);
 const char *entry_message(const struct daemon_entry *e); /* why, or NULL */
-/* It waits, but another program runs it or has taken it further: its log counts. */
+/* True if it waits, but another program runs it or has taken it further: its log counts. */
 bool entry_is_elsewhere(const struct daemon_entry *e);
-/* It works, and nothing was heard of it for so long; true once, until something is. */
+/* True, once per silence, if it works and nothing was heard from it for so long. */
 bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms);
 void entry_ref(const struct daemon_entry *e, struct store_ref *ref);
 size_t entry_position(const struct daemon_entry *e); /* in the queue, from 1; 0: it does not wait */

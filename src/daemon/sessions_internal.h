@@ -1,13 +1,14 @@
-/* sessions_internal.h - what the parts of sessions.h share.
+/* sessions_internal.h - shared by the parts of sessions.h.
  *
- * sessions.c has the tables, the queue and its recovery; sessions_mend.c what becomes of logs that
- * failed; sessions_ask.c what clients ask of a session: cancel, resume; entry.c how one stands. */
+ * sessions.c has the tables, the queue and its recovery; sessions_mend.c repairs logs that failed;
+ * sessions_ask.c does what clients ask of a session: cancel, resume; entry.c says how one
+ * stands. */
 #ifndef SEGUE_DAEMON_SESSIONS_INTERNAL_H
 #define SEGUE_DAEMON_SESSIONS_INTERNAL_H
 
 #include "daemon/sessions.h"
 
-/* The queue is looked at, and what is over is freed, from the loop. */
+/* Has the loop look at the queue and free what is over. */
 void sessions_soon(struct sessions *ss);
 void sessions_free_dead(struct sessions *ss);
 /* Asks for what there are places for, if the queue of a shared store may have something. */
@@ -16,33 +17,34 @@ bool sessions_claims(const struct sessions *ss); /* is it being asked? */
 void sessions_take(struct sessions *ss, const char *id);
 
 void entry_set_state(struct daemon_entry *e, enum entry_state state);
-/* Reads what its log says now, for watchers too. False: it cannot be read. */
+/* Reads its log again, for watchers too. False: it cannot be read. */
 bool entry_look(struct daemon_entry *e);
 void entry_set_trouble(struct daemon_entry *e, const char *text); /* NULL: there is none any more */
 /* Reads its log back into e->session; NULL with err: the log cannot be used. False: no descriptor
  * is left, or it is in other hands; try again later. */
 bool entry_reopen(struct daemon_entry *e, struct err *err);
-/* Settles what is said for a session that was reopened, with the configuration of now. */
+/* Settles what was said for a reopened session, with the present configuration. */
 bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) MUST_CHECK;
-/* It told something just now. */
+/* It reported something just now. */
 void entry_heard(struct daemon_entry *e);
-/* Another one with its key runs. */
+/* True if another one with its key runs. */
 bool entry_waits_for_same(const struct daemon_entry *e);
-/* It has not begun, and was to begin before now. */
+/* True if it has not begun and was to begin before now. */
 bool entry_is_too_late(const struct daemon_entry *e);
 void entry_drop_session(struct daemon_entry *e);
-/* It is over here; its session goes from the loop. */
+/* It is over here; the loop frees its session. */
 void entry_retire(struct daemon_entry *e);
 
-/* Its log failed with `why`: opened again after a pause. False: that makes no sense (any more). */
+/* Its log failed with `why`: opens it again after a pause. False: that makes no sense, or no longer
+ * does. */
 bool entry_mend_later(struct daemon_entry *e, const struct err *why);
-/* Opens a broken one again as soon as the loop comes to it; that try is not counted. */
+/* Opens a broken one again as soon as the loop gets to it; this try is not counted. */
 void entry_mend_soon(struct daemon_entry *e);
-/* Cuts off what is not sure and lets go of the log. False: not even that works. */
+/* Cuts the log back to what is certain and lets go of it. False: not even that works. */
 bool entry_mend_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
 /* Its log is not broken. why NULL: by request. */
 bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) MUST_CHECK;
-/* A stopped one goes on, with the default of a question. */
+/* Lets a stopped one go on with the default answer to its question. */
 void sessions_on_deadline(void *ctx, const char *id);
 
 #endif

@@ -1,13 +1,13 @@
-/* shelf.h - the tracks (view/track.h) of the sessions that are looked at, shared by all who look.
+/* shelf.h - the tracks (view/track.h) of sessions being looked at, shared by all viewers.
  *
  *   shelf = shelf_new(loop)
- *   item = shelf_find(shelf, &ref)     made where there is none; held until
+ *   item = shelf_find(shelf, &ref)     made if there is none; held until
  *   shelf_let_go(item)
  *   shelf_free(shelf)                  nothing is held; the loop runs once more
  *
  * From the loop only; a work function of the pool uses item->track while `busy` is its own
- * (reading.h). What nobody asked for during LIMIT_SHELF_IDLE_MS goes, and the one that was asked
- * for longest ago where there are too many, or they are too big together. */
+ * (reading.h). A track goes when nobody asked for it for LIMIT_SHELF_IDLE_MS; the least recently
+ * used one goes when there are too many or they are too big together. */
 #ifndef SEGUE_DAEMON_SHELF_H
 #define SEGUE_DAEMON_SHELF_H
 
@@ -17,7 +17,7 @@
 #include <uv.h>
 
 struct shelf {
-  struct list items; /* asked for last first */
+  struct list items; /* most recently used first */
   uv_timer_t idle;
 };
 
@@ -25,7 +25,7 @@ struct shelf_item {
   struct list_node in_shelf;
   struct shelf *shelf;
   struct track *track;
-  size_t bytes;  /* when it was let go last */
+  size_t bytes;  /* when it was last let go */
   unsigned held; /* requests */
   bool busy;
   uint64_t used_ms;

@@ -3,11 +3,11 @@
  *   socket_path(option, path, &err)         --socket, else $XDG_RUNTIME_DIR/segue/segue.sock
  *   socket_listen(&s, path, &err)
  *   fd = socket_accept(&s)                  each time s.fd is readable
- *   socket_close(&s)                        takes the name away
+ *   socket_close(&s)                        removes the name
  *
- * Anybody who can speak on the socket can run programs as us, so: the folder is ours and 0700, the
- * socket 0600, and a peer with another uid is hung up on. A lock file beside the socket is held
- * while it exists; a socket that nobody answers on is replaced only under that lock. */
+ * Anybody who can speak on the socket can run programs as us, so the folder is ours and 0700, the
+ * socket 0600, and a peer with another uid is disconnected. A lock file beside the socket is held
+ * while it exists; a dead socket is replaced only under that lock. */
 #ifndef SEGUE_DAEMON_SOCKET_H
 #define SEGUE_DAEMON_SOCKET_H
 
@@ -20,17 +20,17 @@ struct control_socket {
   char path[SOCKET_PATH_BYTES];
 };
 
-/* Without XDG_RUNTIME_DIR: /run/user/UID where it is, else /tmp/segue-UID. */
+/* Without XDG_RUNTIME_DIR: /run/user/UID if it exists, otherwise /tmp/segue-UID. */
 bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *err) MUST_CHECK;
 
 /* ERR_LOCKED: another daemon answers there. */
 bool socket_listen(struct control_socket *s, const char *path, struct err *err) MUST_CHECK;
-/* A connection, close-on-exec and non-blocking; -1 with errno (EAGAIN: none waits). EPERM: somebody
- * else called and was hung up on. */
+/* A connection, close-on-exec and non-blocking; -1 with errno (EAGAIN: none is waiting; EPERM:
+ * another user connected and was disconnected). */
 int socket_accept(const struct control_socket *s);
 void socket_close(struct control_socket *s);
 
-/* For the client, before it connects: nobody else can have put a socket there. */
+/* For the client, before it connects: checks that nobody else can have put a socket there. */
 bool socket_may_ask(const char *path, struct err *err) MUST_CHECK;
 
 #endif

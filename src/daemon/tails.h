@@ -1,12 +1,14 @@
-/* tails.h - the end of what each running call has said: for who opens a page in its middle.
+/* tails.h - the end of what each running call has said, for a page that is opened in the middle of
+ * it.
  *
  *   tail = tails_add(&tails, id, turn, call, thinking, text)   a piece of an answer came
- *   tails_end(&tails, id, call)          it is over, or begins anew; 0: all of the session
+ *   tails_end(&tails, id, call)          it is over, or starts again; 0: all of the session
  *   tails_of(&tails, id, &list)          copies for a page: free() each text and the list
  *   tails_deinit(&tails)
  *
- * Of a call LIMIT_TAIL_TEXT_BYTES and LIMIT_TAIL_THINKING_BYTES, of all LIMIT_TAIL_ALL_BYTES: the
- * call that was quiet longest goes then. Places are bytes since the call began. */
+ * At most LIMIT_TAIL_TEXT_BYTES and LIMIT_TAIL_THINKING_BYTES are kept for a call, and
+ * LIMIT_TAIL_ALL_BYTES in all: beyond that the call that was quiet longest goes. Places are bytes
+ * since the call began. */
 #ifndef SEGUE_DAEMON_TAILS_H
 #define SEGUE_DAEMON_TAILS_H
 
@@ -28,7 +30,7 @@ struct tail {
 };
 
 struct tails {
-  struct list all; /* spoke last at the front */
+  struct list all; /* the last to speak comes first */
   size_t bytes;
 };
 

@@ -1,9 +1,10 @@
-/* troubles.h - calls that failed during the last hour, by provider: what a person looks at first.
+/* troubles.h - calls that failed during the last hour, by provider, which is what a person looks at
+ * first.
  *
  *   troubles_add(&ts, provider, class, message, now_ms)     real time
  *   troubles_tell(&ts, provider, now_ms, object)            puts "errors" and "last_error" into it
  *   troubles_deinit(&ts)
- * The last LIMIT_TROUBLE_COUNT; nothing is kept before the first. */
+ * Keeps the last LIMIT_TROUBLE_COUNT; allocates nothing before the first. */
 #ifndef SEGUE_DAEMON_TROUBLES_H
 #define SEGUE_DAEMON_TROUBLES_H
 

@@ -1,8 +1,8 @@
-/* internal.h - what the parts of daemon/launch.h share: a request's body while a launch is made.
+/* internal.h - shared by the parts of daemon/launch.h: a request's body while a launch is made.
  *
- * launch.c makes one from a submitted session's body or again from a log, by members.c, workflow.c
- * and scenario.c, a part of the body each; again.c makes it from what is said about another
- * session: a resume, a fork; question.c from questions that are answered at once. */
+ * launch.c makes one from a submitted session's body, or again from a log, with members.c,
+ * workflow.c and scenario.c for a part of the body each; again.c makes one from a request about
+ * another session (resume, fork), and question.c from questions that are answered at once. */
 #ifndef SEGUE_DAEMON_LAUNCH_INTERNAL_H
 #define SEGUE_DAEMON_LAUNCH_INTERNAL_H
 
@@ -23,16 +23,16 @@ struct launch_body {
   struct err *err;
   struct err_list *errors;
   struct workflow_marks *marks; /* of the workflow's file */
-  struct err_list *warnings;    /* or NULL: nobody wants them */
+  struct err_list *warnings;    /* or NULL: not wanted */
   char key[SHA256_HEX];         /* of a workflow that can be remembered; or "" */
-  bool remembered, anew;        /* it was; it is not to be */
-  bool lints;                   /* the workflow alone is looked at, not what would run it */
-  bool runs;                    /* a session is to begin, not only told of */
+  bool remembered, anew;        /* it was remembered; it must not be */
+  bool lints;                   /* only the workflow is checked, not what would run it */
+  bool runs;                    /* a session is to begin, not just described */
 };
 
 /* A member as text; NULL when it is missing. *ok turns false when it is something else. */
 const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok);
-/* A misspelt member must not look like none. `where` with a dot stands before the name in the
+/* A misspelt member must not pass for a missing one. `where`, with a dot, precedes the name in the
  * message; "" for the body itself. */
 bool launch_members_known(const struct launch_body *p, const json_t *object, const char *where,
                           const char *const members[]);
@@ -44,8 +44,8 @@ bool launch_is_folder(const char *path);
 /* The body of a session: fills the launch. Frees nothing: marks are the caller's. */
 bool launch_read(struct launch_body *p) MUST_CHECK;
 struct preflight launch_flight(const struct launch_body *p);
-/* Members into the config of the launch. A turn: which others keep it from running, and until when
- * it may begin. A place: where it works, and what others may do there meanwhile. */
+/* Put members into the config of the launch: its turn (which others keep it from running, and until
+ * when it may begin) and its place (where it works, and what others may do there meanwhile). */
 bool launch_take_text(const struct launch_body *p, const char *key);
 bool launch_take_cwd(const struct launch_body *p);
 bool launch_take_providers(const struct launch_body *p);
@@ -53,16 +53,16 @@ bool launch_take_provider(const struct launch_body *p);
 bool launch_take_turn(const struct launch_body *p);
 bool launch_take_options(const struct launch_body *p);
 bool launch_take_place(const struct launch_body *p);
-/* The workflow of the body, into the launch: workflow.c. */
+/* Puts the workflow of the body into the launch: workflow.c. */
 bool launch_take_workflow(struct launch_body *p);
-/* The bytes as a blob of the store; sha256 is its name. */
+/* Keeps the bytes as a blob of the store, named sha256. */
 bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]);
 
-/* Scenarios: scenario.c. Of the body, into the config and the launch; of a log's config, from the
- * file when it is as it was, else from the bytes that were kept. */
+/* Scenarios (scenario.c): the body's goes into the config and the launch; that of a log's config
+ * comes from the file if it is unchanged, or from the kept bytes. */
 bool launch_take_scenario(const struct launch_body *p);
 bool launch_scenario_again(struct launch *l, struct err *err);
-/* One reference to that which was taken up last: requests in a row mostly bring the same. */
+/* A reference to the scenario used last: successive requests mostly bring the same one. */
 struct shared_scenario *launch_newest_scenario(const struct launch_env *env);
 void launch_share_scenario(struct launch *l);
 void launch_drop_scenario(struct launch_env *env, struct shared_scenario *s); /* NULL is fine */

@@ -1,17 +1,17 @@
-/* watch.h - pages that are told when what they show has changed: server-sent events without
- * content, for a page asks for itself anew.
+/* watch.h - tells pages when what they show has changed, by server-sent events without content: a
+ * page then fetches itself again.
  *
  *   watches_init(&ws, loop, &store)
  *   watch_take(&ws, request, browser, id)   id: of a session, or "" for all
  *   watches_changed(&ws)                    some log of this process grew
- *   watches_said(&ws, id, ...)              a running call of it said something: who looks at that
- *                                           session is told the words
+ *   watches_said(&ws, id, ...)              a running call said something: viewers of that session
+ *                                           get the words
  *   watches_close(&ws, closed, ctx)         after the server has ended; closed(ctx) comes from the
  *                                           loop
  *
- * Logs that other processes write are looked at each LIMIT_WINDOW_LOOK_MS: their size and owner,
- * never their bytes. Of one browser LIMIT_WINDOW_STREAM_COUNT streams stay; when there is one more,
- * the oldest is told to rest: its page asks now and then by itself. */
+ * Logs that other processes write are checked every LIMIT_WINDOW_LOOK_MS: their size and owner,
+ * never their bytes. A browser keeps LIMIT_WINDOW_STREAM_COUNT streams; with one more, the oldest
+ * is told to rest, and its page polls now and then. */
 #ifndef SEGUE_DAEMON_WINDOW_WATCH_H
 #define SEGUE_DAEMON_WINDOW_WATCH_H
 
@@ -34,7 +34,7 @@ struct watches {
 void watches_init(struct watches *ws, uv_loop_t *loop, const struct store *store);
 void watch_take(struct watches *ws, struct server_request *r, unsigned browser, const char *id);
 void watches_changed(struct watches *ws);
-/* end: bytes of that kind that the call has said so far. */
+/* end: how many bytes of that kind the call has said so far. */
 void watches_said(struct watches *ws, const char *id, long call, bool thinking, uint64_t end,
                   struct str text);
 void watches_close(struct watches *ws, void (*closed)(void *ctx), void *ctx);

@@ -1,16 +1,16 @@
 /* window.h - the web page for sessions: a TCP port of this machine with a door of its own.
  *
  *   w = window_new(&options, &err)       listens
- *   window_code(w, read_only, &code)     what a person opens it with, once, within a minute
- *   window_changed(w)                    some session got further: pages that look are told
- *   window_busy(w)                       so many requests are read
+ *   window_code(w, read_only, &code)     opens it, once, within a minute
+ *   window_changed(w)                    some session moved on: pages that show it are told
+ *   window_busy(w)                       how many requests are being read
  *   window_free(w)                       then the loop runs once more
  *
- * Off by default: nobody but `segue web` and `segue serve --http` makes one. Who may come in, and
- * as whom: the other end's user is ours (os/peer.h), the Host is ours, a browser says that it is
- * our page that asks (Sec-Fetch-Site, for changes Origin), and it brings the cookie of this start
- * (web/gate.h). Everybody else gets one and the same 404, but for a page that posts the code, below
- * the random path. GET changes nothing. */
+ * Off by default: nobody but `segue web` and `segue serve --http` makes one. To come in, the other
+ * end must run as our user (os/peer.h), the Host must be ours, the browser must say that our own
+ * page asks (Sec-Fetch-Site, and Origin for changes), and the request must carry the cookie of this
+ * start (web/gate.h). Everybody else gets the same 404, except a page that posts the code below the
+ * random path. GET changes nothing. */
 #ifndef SEGUE_DAEMON_WINDOW_WINDOW_H
 #define SEGUE_DAEMON_WINDOW_WINDOW_H
 
@@ -23,14 +23,14 @@
 struct window_options {
   uv_loop_t *loop;
   const struct store *store;
-  struct shelf *shelf; /* tracks that others look at too; NULL: the window has its own */
+  struct shelf *shelf; /* tracks shared with others; NULL: the window has its own */
   const char *address; /* "127.0.0.1:PORT", "[::1]:PORT"; PORT 0: any; NULL: 127.0.0.1:0 */
-  const char *origin;  /* "https://HOST": where a reverse proxy shows it; NULL: there is none */
+  const char *origin;  /* "https://HOST": where a reverse proxy serves it; NULL: no proxy */
   struct process_table *processes; /* for git */
-  bool any_peer;                   /* the other end may be of another user: the proxy's */
+  bool any_peer;                   /* the other end may be another user's: the proxy's */
   /* Answers, or keeps, a request of a browser that changes something; NULL: there is no daemon. */
   void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);
-  /* How sessions stand that it has, for a page: *list is malloc'd; or NULL, there is no daemon. */
+  /* The state of the daemon's sessions, for a page: *list is malloc'd; NULL: there is no daemon. */
   size_t (*live)(void *ctx, struct page_live **list);
   /* Copies of what running calls of a session said last: *list is malloc'd; or NULL. */
   size_t (*said)(void *ctx, const char *id, struct page_said **list);
@@ -46,9 +46,9 @@ struct window_options {
 enum { WINDOW_URL_BYTES = 160, WINDOW_CODE_BYTES = 40 };
 
 struct window;
-/* ERR_USAGE: it is no address of this machine's own. ERR_LOCKED: the port is taken. */
+/* ERR_USAGE: not an address of this machine. ERR_LOCKED: the port is taken. */
 struct window *window_new(const struct window_options *options, struct err *err) MUST_CHECK;
-/* The address without and with the code behind its #. */
+/* The address, without and with the code after its #. */
 void window_url(const struct window *w, char url[WINDOW_URL_BYTES]);
 void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]);
 void window_revoke(struct window *w);
