@@ -1,5 +1,5 @@
-/* eval.h - how an expression is evaluated; internal. Values are views of the JSON, or live in the
- * evaluation's memory, which goes at its end. A function that fails returns false with x->error
+/* eval.h - evaluates an expression; internal. Values are views of the JSON, or live in the
+ * evaluation's memory, which is freed at its end. A function that fails returns false with x->error
  * set. */
 #ifndef SEGUE_EXPR_EVAL_H
 #define SEGUE_EXPR_EVAL_H
@@ -14,13 +14,14 @@ struct value {
   bool boolean;
   struct number number;
   struct str text;
-  const json_t *json;          /* OBJECT; LIST that stands so in the JSON, else NULL */
+  const json_t *json;          /* OBJECT; a LIST that is in the JSON, else NULL */
   const json_t *const *picked; /* LIST: members of what stands in the JSON, or ... */
   const struct value *made;    /* ... values made here */
   size_t n;                    /* LIST: items */
 };
 
-/* Whose members names are: the whole value at level 0, then the item of each call on items. */
+/* The value whose members names refer to: the whole value at level 0, then the item of each call on
+ * items. */
 struct eval_frame {
   const struct eval_frame *outer;
   struct value value;
@@ -75,7 +76,7 @@ struct excerpt expr_described(const struct value *value);         /* the text "5
 const char *expr_kind_name(const struct value *value);            /* "a number", "a list", ... */
 void expr_value_text(const struct value *value, struct buf *out); /* shortened */
 
-/* The second argument of a call on items on item i, or the item itself where there is none. */
+/* The second argument of a call on items, evaluated on item i; without one, the item itself. */
 bool expr_get_of_item(struct eval *x, const struct eval_frame *f, const struct expr *e,
                       const struct value *list, size_t i, struct value *out);
 
@@ -94,7 +95,7 @@ void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr
 /* A RFC 3339 full-date or date-time. */
 struct instant {
   int64_t seconds;     /* since 1970-01-01T00:00:00Z */
-  struct str fraction; /* digits behind the point, without zeros at the end */
+  struct str fraction; /* digits after the point, without trailing zeros */
 };
 bool expr_instant(struct str text, struct instant *out);
 int expr_instant_compare(const struct instant *a, const struct instant *b);

@@ -1,6 +1,6 @@
-/* expr.h - expressions over a JSON value: parsed once, then evaluated any number of times. Two
- * dialects, one grammar: what stands inside when(...) of a workflow, and invariants, which say what
- * a schema cannot: how the fields of one value belong together.
+/* expr.h - expressions over a JSON value: parsed once, then evaluated any number of times. There
+ * are two dialects of one grammar: the inside of a workflow's when(...), and invariants, which say
+ * what a schema cannot: how the fields of one value relate.
  *
  *   expr = expr_parse(&arena, text, n, EXPR_INVARIANT, &error);    NULL: error says where and why
  *   switch (expr_eval(expr, value, &error)) { ... }                 or expr_explain, see there
@@ -8,15 +8,14 @@
  * No I/O and no clock. Depth, size, work and memory are bounded. An expression never changes once
  * parsed and may be shared between threads.
  *
- * BOTH DIALECTS
- * `||` of `&&` of clauses; `!` stands before a clause (`!a == b` is `!(a == b)`); parentheses. A
- * clause is true, false, a reference or call that is true or false when it is evaluated, or A op B
- * with == != >= <= > <. What is not needed is not evaluated. Literals: null, true, false, numbers,
- * "texts" with \" and \\.
- * References: a name, then .name, [index], ["any name"], .length (characters of a text, items of a
- * list). Over a list .name gives the list of that member of each item. Only a value's own members
- * count. contains(list, value); exists(list, condition on item); is_date(x): is it a text that is
- * an RFC 3339 date or date-time? Equality converts nothing.
+ * BOTH DIALECTS Clauses joined by && and then ||; `!` before a clause (`!a == b` is `!(a == b)`);
+ * parentheses. A clause is true, false, a reference or call that is true or false when it is
+ * evaluated, or A op B with == != >= <= > <. Evaluation stops as soon as the result is known.
+ * Literals: null, true, false, numbers, "texts" with \" and \\. References: a name, then .name,
+ * [index], ["any name"], .length (characters of a text, items of a list). Applied to a list, .name
+ * gives the list of that member of each item. Only a value's own members count. contains(list,
+ * value); exists(list, condition on item); is_date(x): true for a text that is an RFC 3339 date or
+ * date-time. Equality converts nothing.
  *
  * EXPR_WHEN
  * A name may contain '-'. The root names are exit, last_exit, iteration, movement_iteration,
@@ -56,16 +55,15 @@
  *              is missing, too
  *   calls      f(x, y) may be written x.f(y): items.all(i, i.price > 0)
  *
- * Null: what is missing is null, and there is no difference. null equals null and nothing else,
- * has(x) is x != null, is_date(null) is false; every other use of null is an error (EXPR_NO_VALUE),
- * so that the invariant does not hold: write `discount == null || discount < price` for a field
- * that may be missing.
+ * Null: a missing value is null. null equals null and nothing else, has(x) is x != null,
+ * is_date(null) is false; every other use of null is an error (EXPR_NO_VALUE), and the invariant
+ * does not hold: write `discount == null || discount < price` for a field that may be missing.
  *
- * Numbers: what is only read compares exactly, as the validator compares. Calculating is decimal,
- * of 34 digits, on the numbers as they were written: 0.1 + 0.2 == 0.3. A result that rests on
- * integers alone is exact and compares exactly. Any other result compares with a tolerance of one
- * part in 10^15 (so 10 / 3 * 3 == 10, and a total of 0.30000000000000004 is 0.1 + 0.2), which
- * leaves cents exact up to ten million millions. < and > are false within it. */
+ * Numbers: values that are only read compare exactly, as in the validator. Arithmetic is decimal
+ * with 34 digits on the numbers as written: 0.1 + 0.2 == 0.3. A result made of integers alone is
+ * exact and compares exactly. Any other result compares with a tolerance of one part in 10^15 (so
+ * 10 / 3 * 3 == 10, and a total of 0.30000000000000004 is 0.1 + 0.2), which keeps cents exact up to
+ * ten trillion. < and > are false within it. */
 #ifndef SEGUE_EXPR_EXPR_H
 #define SEGUE_EXPR_EXPR_H
 
@@ -116,17 +114,17 @@ enum expr_value { EXPR_FALSE, EXPR_TRUE, EXPR_ERROR };
  * EXPR_ERROR. */
 enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error);
 
-/* The same, and when it is not true, what a reader needs to mend the value. The strings belong to
- * the caller, who calls expr_finding_deinit; they are NULL after EXPR_TRUE. */
+/* The same and, if it is not true, what a reader needs to mend the value. The strings belong to the
+ * caller, who calls expr_finding_deinit; they are NULL after EXPR_TRUE. */
 struct expr_finding {
-  char *path, *pointer; /* the place that the failing part speaks of: "$.total", "/total" */
+  char *path, *pointer; /* the place that the failing part is about: "$.total", "/total" */
   char *text;           /* "30 is not 25"; with EXPR_ERROR the error's text */
 };
 enum expr_value expr_explain(const struct expr *expr, const json_t *root,
                              struct expr_finding *finding, struct expr_error *error);
 void expr_finding_deinit(struct expr_finding *finding);
 
-/* Every reference in it that starts at the root, in order, without its indices: for lint. `path`
+/* Visits every reference that starts at the root, in order, without its indices; for lint. `path`
  * has `n` names, e.g. structured, test, ok. */
 void expr_each_ref(const struct expr *expr, void (*fn)(void *ctx, const struct str *path, size_t n),
                    void *ctx);

@@ -68,13 +68,13 @@ enum function_id {
 struct function {
   const char *name;
   enum function_id id;
-  unsigned char least, most; /* arguments, the name between not counted */
+  unsigned char least, most; /* arguments, not counting the name between */
   bool on_items;             /* the second argument is evaluated on each item of the first */
-  bool condition;            /* that argument is one */
+  bool condition;            /* and it must be a condition */
   bool says_true;            /* the result is true or false */
   const char *needs;         /* for messages: "sum(list) or sum(list, expression)" */
 };
-/* NULL: none is named so. An alias gives the row of its canonical name. */
+/* NULL: there is none of that name. An alias gives the row of its canonical name. */
 const struct function *expr_function(const char *name, size_t n);
 bool expr_in_when(const struct function *function); /* when(...) has it, too */
 const char *const *expr_function_names(void);       /* NULL-ended */
@@ -103,8 +103,8 @@ struct expr {
   struct number number;
   struct str string;
   enum ref_start start;
-  unsigned level;   /* of what a reference starts at: 0 the whole value, n the item of the n-th call
-                     on items around it */
+  unsigned level;   /* where a reference starts: 0 the whole value, n the item of the n-th enclosing
+                     * call on items */
   bool maybe_whole; /* the name is root: the whole value unless there is such a member */
   struct ref_part *ref;
   size_t ref_count;
@@ -127,7 +127,7 @@ struct expr_parser {
   struct expr_error *error;
 };
 
-/* Sets the error; NULL, so that it can be returned. */
+/* Sets the error and returns NULL. */
 void *expr_fail(struct expr_parser *p, enum expr_code code, size_t at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 struct expr *expr_node(struct expr_parser *p, enum node_kind kind, size_t at);

@@ -1,5 +1,5 @@
-/* number.h - the numbers of expressions; internal. What is read stays as it is and compares
- * exactly; what is calculated is decimal, with 34 digits, rounded half to even (as IEEE 754's
+/* number.h - the numbers of expressions; internal. Numbers that were read stay as they are and
+ * compare exactly; results are decimal with 34 digits, rounded half to even (as IEEE 754's
  * decimal128). */
 #ifndef SEGUE_EXPR_NUMBER_H
 #define SEGUE_EXPR_NUMBER_H
@@ -37,10 +37,10 @@ struct number number_negate(const struct number *a);
 struct number number_magnitude(const struct number *a);
 
 enum number_rounding { ROUND_HALF_AWAY, ROUND_DOWN, ROUND_UP };
-/* To `places` digits behind the point, -30 to 30. */
+/* Rounds to `places` digits after the point, -30 to 30. */
 struct number number_round(const struct number *a, int places, enum number_rounding how);
 
-/* -1, 0, 1, with the tolerance that expr.h speaks of. */
+/* Returns -1, 0 or 1, with the tolerance of expr.h. */
 int number_compare(const struct number *a, const struct number *b);
 void number_text(const struct number *a, struct buf *out); /* at most 17 digits */
 
