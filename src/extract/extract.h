@@ -5,30 +5,30 @@
  *   ... r.value is borrowed; json_incref it to keep it ...
  *   extract_result_deinit(&r);
  *
- * No I/O, no assert on data. The text is borrowed for the call only, may hold any bytes and need
- * not end in NUL. Offsets and lengths are bytes. Work is linear in the length of the text. opts may
- * be NULL (any root, no check, no repair).
+ * No I/O, no assert on data. The text is borrowed for the call, may hold any bytes and need not end
+ * in NUL. Offsets and lengths are bytes. Work is linear in the length of the text. opts may be NULL
+ * (any root, no check, no repair).
  *
  * The rules, in order:
- *  1. White space, BOM, ZWSP and NBSP around the text do not matter. Text that is one value: stage
- * direct.
+ *  1. White space, BOM, ZWSP and NBSP around the text do not matter. Text that is one value:
+ *     stage direct.
  *  2. One pass from left to right tries a strict value (json/scan.h) at each bracket. Reasoning
- * sections (<think> and its relatives, see extract/look_tag.c) count only outside a value: an
- * opener skips to its closer, a closer without opener drops everything before it, an opener without
- * closer ends the text.
+ *     sections (<think> and its relatives, see extract/look_tag.c) count only outside a value: an
+ *     opener skips to its closer, a closer without an opener drops everything before it, and an
+ *     opener without a closer ends the text.
  *  3. A value that fails after it looked like JSON is broken: nothing inside it is ever a
- * candidate.
- *  4. With a check: the last candidate that passes, looking into members, items and strings that
- * hold JSON (EXTRACT_UNWRAP_DEPTH levels). If none passes, the nearest one, with valid = false,
- * never the schema itself. Without: the last candidate with the wanted root which is not empty,
- * else the last empty one.
- *  5. With check.is_key, draft and final: a candidate is refused when a broken, cut or refused
- * piece that holds a key of the answer encloses or follows it, and nothing is taken out of an
- * object that holds such a key itself. The end of a broken piece is known only where every way to
- * count its brackets agrees and its line ends there.
- *  6. Repair (opts.repair) comes only when nothing strict was found; its result must pass the
- * check, and every change is listed. With a check a member without a value is left out, never null.
- * See repair.h for what it will do.
+ *     candidate.
+ *  4. With a check, the last candidate that passes wins, looking into members, items and strings
+ *     that hold JSON (EXTRACT_UNWRAP_DEPTH levels). If none passes it is the nearest one, with
+ *     valid = false, but never the schema itself. Without a check it is the last non-empty
+ *     candidate with the wanted root, or else the last empty one.
+ *  5. With check.is_key, drafts differ from final answers: a candidate is refused if a broken, cut
+ *     or refused piece that holds a key of the answer encloses or follows it, and nothing is taken
+ *     out of an object that holds such a key itself. The end of a broken piece is known only where
+ *     every way to count its brackets agrees and its line ends there.
+ *  6. Repair (opts.repair) is tried only if nothing strict was found; its result must pass the
+ *     check, and every change is listed. With a check, a member without a value is left out, never
+ *     null. See repair.h for its rules.
  *  7. Code fences rank and name the stage; they never cut, because strings hold fences.
  */
 #ifndef SEGUE_EXTRACT_EXTRACT_H
@@ -54,17 +54,17 @@ enum extract_status { EXTRACT_OK, EXTRACT_NOT_FOUND };
 enum extract_code {
   EXTRACT_ERR_NONE,
   EXTRACT_ERR_NO_JSON,      /* nothing in the text looks like JSON */
-  EXTRACT_ERR_SYNTAX,       /* something did and is broken */
+  EXTRACT_ERR_SYNTAX,       /* something does, but is broken */
   EXTRACT_ERR_TRUNCATED,    /* the text ends inside a value */
   EXTRACT_ERR_DEPTH_LIMIT,  /* nested deeper than JSCAN_DEPTH_MAX */
   EXTRACT_ERR_NUMBER_RANGE, /* a number beyond a double, such as 1e400 */
   EXTRACT_ERR_WRONG_ROOT,   /* a value is there, but its root is not the wanted type */
   EXTRACT_ERR_NOT_VALID,    /* no value passes the caller's check */
   EXTRACT_ERR_REASONING,    /* the text ends inside a reasoning section */
-  EXTRACT_ERR_DRAFT         /* what passes is followed by a broken or refused piece */
+  EXTRACT_ERR_DRAFT         /* the valid value is followed by a broken or refused piece */
 };
 
-/* A caller's check: does this value satisfy the caller's schema? All may be NULL except valid.
+/* A caller's check: does this value satisfy the caller's schema? All members but valid may be NULL.
  * nearness: number of required keys the value shares with the schema, to choose which failed value
  * is returned. is_schema_echo: the value is the schema itself, which is never an answer. is_key: an
  * answer holds this key, so that a broken piece with it may be the answer. */
@@ -117,7 +117,7 @@ struct extract_result {
   bool valid;            /* the check passed; true without a check */
   bool repaired;         /* value differs from the text: see repairs */
   bool truncated;        /* the text ended inside the value */
-  bool duplicate_key;    /* a key was given twice in it: the last one counts */
+  bool duplicate_key;    /* a key was given twice: the last one counts */
   bool unwrapped;        /* value was a member, item or string of what stood there */
   size_t offset, length; /* of the text it came from, its wrapping included */
   struct extract_repair *repairs;

@@ -1,12 +1,12 @@
-/* Writes a stretch of text anew, with something taken off that lies over all of it, so that it can
- * be read as JSON: a level of escapes, mail quotation, HTML entities, foreign punctuation.
+/* Copies a stretch of text without something that covers all of it, so that it can be read as JSON:
+ * a level of escapes, mail quotation, HTML entities, foreign punctuation.
  *
  *   struct fix_copy c = {0};
  *   if (fix_copy_punctuation(&c, text, from, limit)) ... c.text, c.at[i] ...
  *   fix_copy_deinit(&c)                                                    in every case
  *
- * False: there is nothing of the kind. c.at tells for each byte of the copy, and for its end, the
- * offset in the text. Linear. Of 4 GiB and more nothing is copied. */
+ * False: there is nothing of the kind. c.at has the offset in the text for each byte of the copy
+ * and for its end. Linear. A text of 4 GiB or more is not copied. */
 #ifndef SEGUE_EXTRACT_FIX_COPY_H
 #define SEGUE_EXTRACT_FIX_COPY_H
 
@@ -20,8 +20,7 @@ struct fix_copy {
 
 /* {\"a\": \"b\"}: every quote is escaped once too often */
 bool fix_copy_unescaped(struct fix_copy *c, const char *text, size_t from, size_t limit);
-/* > {"a": 1,
- * >  "b": 2}: each line begins with the mark, that on which it starts too */
+/* > {"a": 1, > "b": 2}: every line begins with the mark, including the first */
 bool fix_copy_unquoted(struct fix_copy *c, const char *text, size_t from, size_t limit);
 /* {&quot;a&quot;: 1} */
 bool fix_copy_entities(struct fix_copy *c, const char *text, size_t from, size_t limit);

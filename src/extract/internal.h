@@ -1,4 +1,4 @@
-/* Shares what the files of this room know: one struct extract_pass lives for one call. */
+/* internal.h - shared by the files of this room: one struct extract_pass lives for one call. */
 #ifndef SEGUE_EXTRACT_INTERNAL_H
 #define SEGUE_EXTRACT_INTERNAL_H
 
@@ -42,11 +42,11 @@ struct extract_pass {
   size_t inside_fail;   /* where that value broke */
   bool inside_fenced;   /* it starts inside a fence */
   bool inside_unclosed; /* its end was not found: a fence ends it too */
-  bool broken_seen;     /* a broken value stood there: its end may have been misread */
+  bool broken_seen;     /* there was a broken value: its end may have been misread */
   bool other_seen;      /* another value passed too, or was refused */
   size_t gap_start;     /* after the last sound value or reasoning section */
   bool gap_broken;      /* a broken value starts in the gap */
-  bool draft_seen;      /* a valid value was refused for what follows it */
+  bool draft_seen;      /* a valid value was refused because of what follows it */
   size_t draft_offset;
   size_t piece_work;   /* bytes that may still be looked at for the ends of broken pieces */
   size_t repair_work;  /* steps that the repair stage may still take */
@@ -90,13 +90,13 @@ bool extract_plainly_prose(const struct extract_pass *p, size_t i);
 
 /* extract/piece.c: broken pieces. Is a key of the answer in [from, to), as a member has it? */
 bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, bool in_piece);
-/* The end of the broken piece that opens at i and broke at `fail`; SIZE_MAX: it cannot be told. */
+/* The end of the broken piece that opens at i and broke at `fail`; SIZE_MAX: unknown. */
 size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail);
 /* Is a closer in [from, to) that nothing opened there? */
 bool extract_stray_closer(const struct extract_pass *p, size_t from, size_t to);
 
 /* extract/pick.c: weighing candidates */
-/* A piece that holds keys of the answer and is none follows: what was valid is a draft. */
+/* A piece with keys of the answer that is not one follows: earlier valid values are drafts. */
 void extract_refuse_drafts(struct extract_pass *p, const char *why);
 void extract_slot_drop(struct extract_slot *slot);
 void extract_candidate(struct extract_pass *p, size_t start, const struct jscan_result *read,

@@ -1,19 +1,19 @@
-/* Tells the items of a top-level array while a model still writes it, each with its last byte.
+/* Reports the items of a top-level array while a model is still writing it, each at its last byte.
  *
  *   struct item_stream s;
  *   item_stream_init(&s, max_item_bytes);
  *   item_stream_feed(&s, piece, n, fn, ctx)       for each piece, of any size
- *   item_stream_end(&s, fn, ctx)                  when there is no more
+ *   item_stream_end(&s, fn, ctx)                  at the end of the text
  *   item_stream_deinit(&s)
  *
  * The array is the first that opens at the start of a line, outside of reasoning sections
- * (extract.h), and whose first item `fn` takes; what comes behind it is not looked at. The strict
- * scanner decides what an item is. An item is borrowed for the call. `fn` says whether it takes the
- * item: of an array whose first item is refused nothing more is read, and a later array may be the
- * one; after a refused item of an array that had others, or a broken one, nothing follows.
+ * (extract.h), and whose first item `fn` takes; what follows it is ignored. The strict scanner
+ * decides what an item is. An item is borrowed for the call. `fn` says whether it accepts the item:
+ * if the first item is refused, the rest of that array is skipped and a later array may be the one;
+ * after any other refused item, or a broken one, nothing more is reported.
  *
- * That an item was told does not make it part of the final value: a model may think again. Whoever
- * passes items on compares in the end.
+ * A reported item need not be part of the final value: a model may change its mind. Whoever passes
+ * items on must compare in the end.
  *
  * Memory: one item. No I/O, no assert on data. */
 #ifndef SEGUE_EXTRACT_ITEMS_H
@@ -31,14 +31,14 @@ enum item_stream_state {
   ITEM_STREAM_ITEM,      /* an item, or the array's end, is next */
   ITEM_STREAM_COMMA,     /* a comma or the array's end is next */
   ITEM_STREAM_DONE,      /* the array is over */
-  ITEM_STREAM_BROKEN     /* it cannot be followed further */
+  ITEM_STREAM_BROKEN     /* it cannot be followed any further */
 };
 
 typedef bool (*item_stream_fn)(void *ctx, const json_t *item);
 
 struct item_stream {
   enum item_stream_state state;
-  struct buf text; /* what is not decided yet */
+  struct buf text; /* text not yet decided */
   size_t max;
   size_t at;    /* in text: looked at so far */
   size_t item;  /* start of the item that is open; SIZE_MAX: none is */

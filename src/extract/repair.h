@@ -1,21 +1,21 @@
-/* Reads a value that was meant to be JSON and is not, and says what it changed.
+/* Reads a value that was meant to be JSON but is not, and says what it changed.
  *
- * It is the extractor's last resort (see extract.h, rule 6) and no parser for a dialect: each rule
- * is about a mistake that models make, and where two readings are possible the one with the nearer
- * evidence wins (what stands behind a quote decides whether the quote ends the string). Call
- * repair_value once per place, then repair_result_deinit. The text is borrowed. Work is bounded by
- * REPAIR_WORK_FACTOR steps a byte; beyond, it fails. Offsets in bytes.
+ * It is the extractor's last resort (see extract.h, rule 6), not a parser for a dialect: each rule
+ * is for a mistake that models make, and of two possible readings the one with the nearer evidence
+ * wins (what follows a quote decides whether it ends the string). Call repair_value once per place,
+ * then repair_result_deinit. The text is borrowed. Work is bounded by REPAIR_WORK_FACTOR steps a
+ * byte; beyond, it fails. Offsets in bytes.
  *
  * Names of repairs: quote_style, unescaped_quote, missing_quote, unquoted_key, unquoted_value,
  * control_character, bad_escape, bad_utf8, literal, number, missing_comma, extra_comma,
  * missing_colon, comment, ellipsis, concatenation, function_call, tuple, set, missing_bracket,
  * extra_bracket, wrong_bracket, truncated, implicit_object, merged_object, extra_quote, sequence,
- * escaped_text, quoted_lines, html_entities, punctuation. These tell that something was left out:
+ * escaped_text, quoted_lines, html_entities, punctuation. These say that something was left out:
  * dropped_member, dropped_item, stray_text, duplicate_key.
  *
- * Tokens are conserved: every word of the text is in the value, or is a comment, or is told as left
- * out; and nothing is in the value that was not in the text. A repair that cannot hold to that, or
- * has to guess where a string ends, fails. */
+ * Tokens are conserved: every word of the text is in the value, is a comment, or is reported as
+ * left out; and the value holds nothing that was not in the text. A repair that cannot keep to
+ * this, or would have to guess where a string ends, fails. */
 #ifndef SEGUE_EXTRACT_REPAIR_H
 #define SEGUE_EXTRACT_REPAIR_H
 

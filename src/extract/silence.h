@@ -1,4 +1,4 @@
-/* silence.h - Tells an answer that says nothing: empty, white space, or reasoning alone. */
+/* silence.h - recognizes an answer that says nothing: empty, white space, or reasoning alone. */
 #ifndef SEGUE_EXTRACT_SILENCE_H
 #define SEGUE_EXTRACT_SILENCE_H
 

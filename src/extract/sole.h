@@ -1,7 +1,7 @@
-/* Reads a judge's reply as one answer, and not as a text to search.
+/* Reads a judge's reply as a single answer rather than as a text to search.
  *
  *   struct sole s;
- *   sole_read(&s, reply, &check, report)      report.p NULL: nobody's text can be echoed
+ *   sole_read(&s, reply, &check, report)      report.p NULL: there is no text to echo
  *   ... s.outcome, s.value, s.places ...
  *   sole_deinit(&s)
  *
@@ -9,13 +9,12 @@
  *  1. A reply that is one value and nothing else but white space, reasoning sections, and at most
  *     SOLE_WRAPPERS of: a fence, an element such as <tool_call>, a list of one item, a tool call's
  *     arguments, JSON in a string.
- *  2. The only sound value with a key of the answer in a reply of words, where it is no mention (it
- *     shares its line with words, and words stand before it and behind it in the reply; or words
- *     run up to it on its line without a colon at their end) and no echo
- *     (it stands in the report too, as JSON or as text).
- * A value that a broken, cut or refused piece encloses or follows is a draft (see extract.h); two
- * that differ, or one with a key given twice, are ambiguous; a value with a text that is blank or
- * the placeholder of a form (<why>, ...) is no answer.
+ *  2. The only sound value with a key of the answer in a reply of words, unless it is a mention (it
+ *     shares its line with words, and words come before and after it in the reply; or words lead up
+ *     to it on its line without a final colon) or an echo (it is in the report too, as JSON or as
+ *     text). A value that a broken, cut or refused piece encloses or follows is a draft (see
+ *     extract.h); two that differ, or one with a key given twice, are ambiguous; a value with a
+ *     blank text, or the placeholder of a form (<why>, ...), is not an answer.
  *
  * check->is_key must be there. Only a value that passes as a whole is valid. Nothing is repaired.
  * Offsets and lengths are bytes of the reply. Work is linear in both texts. */
@@ -47,8 +46,8 @@ struct sole {
   enum sole_outcome outcome;
   json_t *value;            /* owned; of VALID and REFUSED, else NULL */
   enum extract_stage stage; /* where value was found */
-  /* Pieces that the outcome is about, in the order of the reply: one, or the two of AMBIGUOUS. None
-   * where no sound value was found. */
+  /* The pieces that the outcome is about, in the order of the reply: one, or the two of AMBIGUOUS;
+   * none if no sound value was found. */
   struct sole_place places[2];
   size_t place_count;
   bool alone;             /* the reply is that value and nothing else */

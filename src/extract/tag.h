@@ -1,23 +1,23 @@
-/* tag.h - Reads the tag [NAME:N] with which an agent or a judge names a rule.
+/* tag.h - reads the tag [NAME:N] with which an agent or a judge names a rule.
  *
- * What counts is a rule of form. Of the last line that holds more than ---, *** or emoji, after at
- * most three spaces and a list mark:
+ * What counts is a rule of form. The last line that holds more than ---, *** or emoji must read,
+ * after at most three spaces and a list mark:
  *
  *   [emoji] [lead-in and : or dash] TAG [. or !] [emoji, or that rule's own words]
  *
  * - Lead-ins are the words of tag_words.c ("Verdict", "Final status", "判定"); a heading needs one.
- * - The rule's own words may stand in parentheses or behind a dash.
+ * - The rule's own words may be in parentheses or after a dash.
  * - Bold, italic and inline code may wrap any part.
- * - One space behind the tag's colon and end-of-turn tokens at the text's end are let pass.
- * - Anything else on the line, control and invisible characters too, makes it no verdict.
+ * - One space after the tag's colon, and end-of-turn tokens at the end of the text, are allowed.
+ * - Anything else on the line, even a control or invisible character, makes it no verdict.
  *
  * The line does not count in a fence, in reasoning (<think> and its relatives), below a line that
- * begins with >, <, ".. " or ::: with no blank line between, or below one that speaks of the next
- * line ("Ignore the next line"). An indented line belongs to what
- * stands above a blank line, too. A reply of a judge may be one fence as a whole.
+ * begins with >, <, ".. " or ::: with no blank line between, or below one that refers to the next
+ * line ("Ignore the next line"). An indented line belongs to what is above it, even across a blank
+ * line. A judge's reply may be a single fence.
  *
  * The name is matched literally, byte by byte, except that ASCII letters fold their case. N is
- * 1-based ASCII digits; 0 is no rule; what is too large for a long saturates. */
+ * 1-based ASCII digits; 0 is not a rule; a number too large for a long saturates. */
 #ifndef SEGUE_EXTRACT_TAG_H
 #define SEGUE_EXTRACT_TAG_H
 
@@ -51,7 +51,7 @@ struct tag_result {
   bool found;     /* the last line names `tag` */
   bool ambiguous; /* and `other`, a line of the same form outside fences, names another number */
   struct tag_place tag, other;
-  /* Tags that stand elsewhere in the text: no evidence. */
+  /* Tags elsewhere in the text, which are not evidence. */
   struct tag_place mentions[LIMIT_TAG_MENTION_COUNT];
   size_t mention_count, mentions_dropped;
 };
@@ -59,8 +59,8 @@ struct tag_result {
 /* Work is linear in the text's length. */
 void tag_read(struct str text, const struct tag_query *query, struct tag_result *out);
 
-/* A line that gives another number than the value that stands at [from, to) of the text does: the
- * line above it or one behind it (tag_line.h: tag_line_number). *place: where. */
+/* Finds a line that contradicts the number of the value at [from, to): the line above it or one
+ * after it (tag_line.h: tag_line_number). *place: where. */
 bool tag_number_beside(struct str text, size_t from, size_t to, long number,
                        const struct tag_query *query, struct tag_place *place);
 
