@@ -1,5 +1,5 @@
 /* json_object.h - members of JSON objects by literal keys, and their texts. The length of a key is
- * known when this is compiled: measuring the keys of every turn is seen. */
+ * a compile-time constant: measuring the keys of every turn shows up in profiles. */
 #ifndef SEGUE_FORMAT_JSON_OBJECT_H
 #define SEGUE_FORMAT_JSON_OBJECT_H
 

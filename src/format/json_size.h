@@ -1,8 +1,7 @@
-/* json_size.h - how much a JSON text would be, before memory and time are spent on reading it.
+/* json_size.h - how large a JSON text would become, before memory and time are spent on reading it.
  *
- * Nothing is checked: of a text that is no JSON the numbers say only where reading it would have
- * stopped at the latest. One pass, about a nanosecond a byte, and no further than to where a
- * limit is passed. */
+ * Nothing is checked: for text that is not JSON, the numbers only bound where reading would have
+ * stopped. One pass, about a nanosecond per byte, ending where a limit is exceeded. */
 #ifndef SEGUE_FORMAT_JSON_SIZE_H
 #define SEGUE_FORMAT_JSON_SIZE_H
 

@@ -1,10 +1,9 @@
 /* json_write.h - a JSON value as compact text, appended to a buffer.
  *
- * The values, the order of members and the form of jansson's JSON_COMPACT, but for reals, which get
- * the fewest digits that read back as the same number; some ten times as fast on long texts: the
- * log writes every text that passes through a session. What could steer a terminal is escaped
- * (DEL, C1 and bidi controls, line separators), so a log can be printed as it is; the value that
- * a reader gets is the same. */
+ * It writes what jansson's JSON_COMPACT does, except that reals get the fewest digits that read
+ * back as the same number, and is about ten times as fast on long texts: the log writes every text
+ * that passes through a session. Whatever could steer a terminal is escaped (DEL, C1 and bidi
+ * controls, line separators), so a log can be printed as it is; readers get the same value. */
 #ifndef SEGUE_FORMAT_JSON_WRITE_H
 #define SEGUE_FORMAT_JSON_WRITE_H
 
@@ -13,23 +12,23 @@
 #include <jansson.h>
 
 void json_write(const json_t *value, struct buf *out);
-/* The members of an object behind others, each with a comma in front. */
+/* Appends the members of an object after others, each with a comma in front. */
 void json_write_members(const json_t *object, struct buf *out);
 /* A string; text is UTF-8. */
 void json_write_string(struct str text, struct buf *out);
 /* A real alone: 0.9, 1.0, 1e+300. */
 void json_write_real(double value, struct buf *out);
 
-/* json_dumps with memory that free() takes; `flags` are jansson's. NULL: it cannot be written. The
- * original is not used in this program: what it returns belongs to the allocator of jansson. */
+/* json_dumps with a result for free(); `flags` are jansson's. NULL: it cannot be written. The
+ * original is not used in this program, because its result belongs to jansson's allocator. */
 char *json_dump_text(const json_t *value, size_t flags);
 
 /* A text as a JSON string, whatever its bytes: a last character that was cut off is dropped, other
- * bytes that are not UTF-8 become \\xNN. Never NULL: no member vanishes because of what is in
- * it. */
+ * bytes that are not UTF-8 become \\xNN. Never NULL, so that no member vanishes because of its
+ * content. */
 json_t *json_text(struct str text);
 
-/* Levels of arrays and objects in it, at most `max` + 1: it looks no deeper. */
+/* Levels of arrays and objects in it, up to `max` + 1; it looks no deeper. */
 size_t json_depth(const json_t *value, size_t max);
 
 #endif

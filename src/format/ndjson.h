@@ -2,7 +2,7 @@
  *
  *   ndjson_init(&nd, max_line_bytes, on_line, ctx)
  *   ndjson_feed(&nd, bytes) ...   pieces of any length
- *   ndjson_end(&nd)               a last line without its newline is told too
+ *   ndjson_end(&nd)               a last line without a newline counts too
  *   ndjson_deinit(&nd)
  *
  * A CR before the LF does not belong to the line; lines of white space are skipped. */

@@ -1,7 +1,7 @@
 /* pointer.h - JSON Pointers (RFC 6901) into a value, with one addition: a step `*` stands for every
  * item of an array and every member of an object, in their order.
  *
- * "" is the value itself. Nothing is copied: what is found belongs to the root. */
+ * "" is the value itself. Nothing is copied: results belong to the root. */
 #ifndef SEGUE_FORMAT_POINTER_H
 #define SEGUE_FORMAT_POINTER_H
 
@@ -14,10 +14,10 @@
  * LIMIT_POINTER_STEPS steps. */
 bool pointer_valid(struct str pointer);
 
-/* The first value that is there, else NULL. */
+/* The first value found, or NULL. */
 const json_t *pointer_get(const json_t *root, struct str pointer);
 
-/* Every value that is there, in order; `each` returns false to stop. */
+/* Visits every value found, in order; `each` returns false to stop. */
 typedef bool (*pointer_fn)(void *ctx, const json_t *value);
 void pointer_each(const json_t *root, struct str pointer, pointer_fn each, void *ctx);
 

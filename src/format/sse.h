@@ -7,8 +7,8 @@
  *
  * Lines end in LF, CR LF or CR; a byte order mark at the start, comments and unknown fields are
  * ignored; several data lines are joined by LF. `id` and `retry` are of no use here: nothing is
- * resumed. One difference: an event whose blank line is missing at the very end is still told,
- * since servers do leave it out; a standard reader drops it. */
+ * resumed. One difference: a last event without its blank line is still reported, since some
+ * servers leave it out; a standard reader drops it. */
 #ifndef SEGUE_FORMAT_SSE_H
 #define SEGUE_FORMAT_SSE_H
 
@@ -29,7 +29,7 @@ struct sse {
 };
 
 void sse_init(struct sse *sse, size_t max_event_bytes, sse_event_fn on_event, void *ctx);
-/* False once it stopped: over_max, or the callback's wish; the rest is not read. */
+/* False once it stopped, for over_max or at the callback's wish; the rest is not read. */
 bool sse_feed(struct sse *sse, struct str bytes) MUST_CHECK;
 bool sse_end(struct sse *sse) MUST_CHECK;
 void sse_deinit(struct sse *sse);

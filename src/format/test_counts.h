@@ -1,15 +1,16 @@
 /* test_counts.h - how many tests passed and failed, read from what a test program printed.
  *
- * Pure: text in, numbers out. A program that ran no test has passed = failed = 0: that is found out
- * here, and that it is no pass is for the caller to say. Skipped tests are neither. A command may
- * have run several test programs: the summaries of all are added up.
+ * Pure: text in, numbers out. A program that ran no test has passed = failed = 0; that this is not
+ * a pass is for the caller to say. Skipped tests count as neither. If a command ran several test
+ * programs, their summaries are added up.
  *
- *   ctest   the line "N% tests passed, F tests failed out of T"; tests told as skipped are neither
+ *   ctest   the line "N% tests passed, F tests failed out of T"; skipped tests count as neither
  *   pytest  the summary ("3 failed, 10 passed in 0.12s"); errors count as failed
  *   go      with -v or -json its tests, else its packages: "ok", "FAIL", "[no tests to run]"
  *   cargo   all lines "test result:", and the summary of nextest
  *   jest    the line "Tests:", of vitest "Tests"
- *   tap     "ok" and "not ok" that are not indented; what the plan promised and did not come failed
+ *   tap     "ok" and "not ok" that are not indented; tests that the plan promised and that did not
+ *           come failed
  *   junit   an XML report: its <testcase> elements */
 #ifndef SEGUE_FORMAT_TEST_COUNTS_H
 #define SEGUE_FORMAT_TEST_COUNTS_H
@@ -33,8 +34,8 @@ struct test_counts {
   long passed, failed, skipped;
 };
 
-/* "pytest", "junit:build/report.xml": path is what stands behind the colon (of junit, required).
- * False: it is none of them. */
+/* "pytest", "junit:build/report.xml": path is what follows the colon (required for junit). False:
+ * it is none of them. */
 bool test_format_parse(struct str text, enum test_format *format, struct str *path);
 const char *test_format_name(enum test_format format);
 
@@ -48,7 +49,8 @@ bool test_counts_read(enum test_format format, struct str text, struct test_coun
  * entity or a document type. */
 bool test_counts_junit(struct str xml, struct test_counts *add, struct err *err) MUST_CHECK;
 
-/* "2.5.0": of libexpat, which is loaded for it; NULL when it cannot be. Not to be freed. */
+/* The version of libexpat, such as "2.5.0", loading it first; NULL if it cannot be loaded. Not to
+ * be freed. */
 const char *junit_library(void);
 
 #endif

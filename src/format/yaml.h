@@ -1,18 +1,18 @@
-/* yaml.h - YAML text to a tree of nodes that know where they stand.
+/* yaml.h - YAML text to a tree of nodes that know their place in it.
  *
  *   struct arena arena = {0};
  *   const struct yaml_node *root = yaml_parse(&arena, "review.yaml", text, LIMIT, &errors);
  *   if (root == NULL || errors.count > 0) ...
  *
  * One document, UTF-8, YAML's core schema: only plain (unquoted) scalars have a type other than
- * text, and only null, ~, true, false, integers and decimals do: no, yes, on and off are texts.
- * A key that stands twice, a << merge key, a tag other than !!str and a number that JSON cannot
- * hold are errors. Anchors and aliases work; what they expand to is bounded in nodes, depth and
- * bytes. JSON is accepted as the subset of YAML that it is; JSON that libyaml cannot read
- * (surrogate pairs as \u escapes) is read by jansson, and all its nodes stand at 1:1 then.
+ * text, and only null, ~, true, false, integers and decimals do: no, yes, on and off are texts. A
+ * key that stands twice, a << merge key, a tag other than !!str and a number that JSON cannot hold
+ * are errors. Anchors and aliases work; what they expand to is bounded in nodes, depth and bytes.
+ * JSON is accepted, being a subset of YAML; JSON that libyaml cannot read (surrogate pairs as \u
+ * escapes) is read by jansson, and all its nodes are then at 1:1.
  *
- * Lines and columns are 1-based; a column counts characters. An aliased node stands where its
- * anchor is. Nodes live in the arena and are shared where aliases share them. */
+ * Lines and columns are 1-based; a column counts characters. An aliased node is where its anchor
+ * is. Nodes live in the arena and are shared where aliases share them. */
 #ifndef SEGUE_FORMAT_YAML_H
 #define SEGUE_FORMAT_YAML_H
 
@@ -34,7 +34,7 @@ enum yaml_kind {
 
 struct yaml_pair;
 
-/* Where a node of a tree that was put together from several files came from. */
+/* Where a node came from, in a tree made from several files. */
 struct yaml_origin {
   const char *file; /* for messages */
 };
@@ -49,8 +49,9 @@ struct yaml_node {
   double real;
   size_t count; /* of items or pairs */
   const struct yaml_node **items;
-  struct yaml_pair *pairs;          /* in file order; keys are scalars, told apart by their text */
-  const struct yaml_origin *origin; /* NULL: the one file that was parsed */
+  /* in file order; keys are scalars, distinguished by their text */
+  struct yaml_pair *pairs;
+  const struct yaml_origin *origin;    /* NULL: the one file that was parsed */
   size_t all_nodes, all_bytes, height; /* of the whole subtree, aliases expanded */
 };
 
@@ -58,8 +59,8 @@ struct yaml_pair {
   const struct yaml_node *key, *value;
 };
 
-/* NULL when no tree can be made; a tree can come with errors too (all that were found). `file`
- * only names the text in messages. Every error has its place. */
+/* NULL if no tree can be made; a tree may also come with errors (all that were found). `file` only
+ * names the text in messages. Every error has its place. */
 const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,
                                    size_t max_bytes, struct err_list *errors);
 
@@ -76,7 +77,7 @@ void yaml_place(const struct yaml_node *node, size_t offset, int *line, int *col
 /* A new reference, never NULL: the tree was checked by yaml_parse. */
 json_t *yaml_to_json(const struct yaml_node *node);
 
-/* Both in one for files whose reader works on JSON (scenarios, configuration): a new reference, or
+/* Both in one, for files whose reader works on JSON (scenarios, configuration): a new reference, or
  * NULL with the first error. */
 json_t *yaml_load(const char *file, struct str text, size_t max_bytes, struct err *err);
 

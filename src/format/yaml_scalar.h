@@ -1,5 +1,5 @@
-/* yaml_scalar.h - parts of the YAML reader that know nothing of libyaml: the core schema's types of
- * plain scalars, and trees made from JSON. */
+/* yaml_scalar.h - the parts of the YAML reader that do not depend on libyaml: the core schema's
+ * types of plain scalars, and trees made from JSON. */
 #ifndef SEGUE_FORMAT_YAML_SCALAR_H
 #define SEGUE_FORMAT_YAML_SCALAR_H
 
