@@ -1,13 +1,14 @@
-/* JSON Schema to a llama.cpp grammar (GBNF), with a list of what the grammar cannot hold.
+/* gbnf.h - JSON Schema to a llama.cpp grammar (GBNF), with a list of what the grammar cannot
+ * enforce.
  *
- * A local model that samples under the grammar writes compact or pretty JSON with the members of an
- * object in the order of the schema. Outside of the listed keywords every text that the grammar
- * derives validates against the schema.
+ * A local model that samples under the grammar writes compact or pretty JSON with members in the
+ * order of the schema. Apart from the listed keywords, every text that the grammar derives
+ * validates against the schema.
  *
  * Calling order: gbnf_convert, read the result, gbnf_result_deinit. Any number of threads at once.
  *
- * What a value of no declared type may be is what the drafts say: anything that the schema does not
- * forbid. Where a schema names a type, it is read as the description of what to write:
+ * A value without a declared type may be what the drafts say: anything the schema does not forbid.
+ * Where a schema names a type, it is read as a description of what to write:
  *   - an object with `properties` and no word on further ones (no `additionalProperties`,
  *     `patternProperties`, `unevaluatedProperties`) gets none;
  *   - `format` of a string is kept to (else it is an annotation and listed);
@@ -16,8 +17,8 @@
  * the point where no bound asks for more, 40 blanks of indentation, strings in the usual escapes,
  * capital T and Z in dates, members in the order of the schema.
  *
- * Errors: a hostile schema meets bounds and becomes
- * GBNF_TOO_COMPLEX. A schema that nothing can match is refused as GBNF_UNSATISFIABLE.
+ * Errors: a hostile schema runs into a bound and is GBNF_TOO_COMPLEX; a schema that nothing can
+ * match is GBNF_UNSATISFIABLE.
  *
  * Rules from: llama.cpp grammars/README.md; limits of its parser: repetitions below 2,000, no left
  * recursion.
@@ -37,11 +38,12 @@ enum gbnf_status {
 enum {
   GBNF_RULES_MAX = 20000,                /* rules of one grammar */
   GBNF_TEXT_BYTES_MAX = 4 * 1024 * 1024, /* of one grammar */
-  GBNF_NOTES_MAX = 1000,                 /* keywords listed; one more says that there are others */
-  GBNF_REPEAT_MAX = 1999                 /* a repetition count that llama.cpp takes */
+  /* keywords listed; one more note says that there are others */
+  GBNF_NOTES_MAX = 1000,
+  GBNF_REPEAT_MAX = 1999 /* a repetition count that llama.cpp takes */
 };
 
-/* A keyword that the grammar does not hold to, or not in full: only the validator does. */
+/* A keyword that the grammar does not enforce, or not fully; the validator does. */
 struct gbnf_note {
   char *pointer; /* JSON Pointer of the subschema; in another document after its URI and '#' */
   const char *keyword; /* static */
@@ -63,7 +65,7 @@ struct gbnf_result {
   char *refusal;         /* one line; NULL if not refused */
 };
 
-/* `opts` may be NULL. *out is overwritten; on any status the caller deinits it. */
+/* `opts` may be NULL. *out is overwritten; the caller deinits it whatever the status. */
 enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,
                               struct gbnf_result *out) __attribute__((warn_unused_result));
 

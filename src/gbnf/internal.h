@@ -1,16 +1,16 @@
-/* Internal to gbnf*.c: the grammar as a tree, the languages of strings, and the converter's state.
+/* internal.h - shared by the files of gbnf: the grammar as a tree, languages of strings, the state.
  *
  * DESIGN. A nonterminal is a set of schemas that one value must match, some of them negated
- * (gbnf/set.c). Such a set is taken apart into *shapes* (gbnf/shape.c): references and `allOf` are
- * merged in, each choice (`anyOf`, `oneOf`, `if`, `not`, dependencies) multiplies the shapes, until
- * a shape is a plain list of constraints by type. Each type of a shape becomes a tree of grammar
+ * (gbnf/set.c). Such a set is broken down into *shapes* (gbnf/shape.c): references and `allOf` are
+ * merged in, and each choice (`anyOf`, `oneOf`, `if`, `not`, dependencies) multiplies the shapes
+ * until each is a plain list of constraints by type. Each type of a shape becomes a tree of grammar
  * nodes. What constrains a string or a property's name is a regular language, so it goes through
  * one automaton (gbnf/regex.c, gbnf/automaton.c, gbnf/language.c), which can intersect and negate.
- * Finite sets of values (`enum`, `const`) are filtered by the validator itself. Sets are worked off
- * from a queue, so depth of nesting costs no stack. At the end rules that derive nothing finite are
- * cut away and the rest is written (gbnf/write.c).
+ * Finite sets of values (`enum`, `const`) are filtered by the validator itself. Sets are processed
+ * from a queue, so nesting costs no stack. Finally, rules that derive nothing finite are removed
+ * and the rest is written (gbnf/write.c).
  *
- * Every function that can fail returns NULL or false with g->status set; what it had is in the
+ * Every function that can fail returns NULL or false with g->status set; its memory is in the
  * arena.
  */
 #ifndef SEGUE_GBNF_INTERNAL_H
@@ -25,17 +25,17 @@ enum {
   GB_WORK_MAX = 2000000,    /* schemas merged in all, shapes looked at, ... */
   GB_NOT_BRANCHES_MAX = 12, /* ways not to match that are followed */
   GB_STATES_MAX = 3000,     /* of one automaton */
-  GB_MINIMISE_MAX = 300,    /* states up to which an automaton is made as small as can be */
+  GB_MINIMISE_MAX = 300,    /* states up to which an automaton is minimised */
   GB_NFA_MAX = 12000,       /* states of one pattern */
   GB_SCRATCH_BYTES_MAX = 32 * 1024 * 1024, /* while one automaton is made */
   GB_MEMORY_BYTES_MAX = 128 * 1024 * 1024, /* of one grammar while it is made */
-  GB_ATOMS_MAX = 600,           /* groups of characters that a set of patterns tells apart */
+  GB_ATOMS_MAX = 600,           /* groups of characters that a set of patterns distinguishes */
   GB_PARTS_MAX = 24,            /* patterns that meet in one language */
   GB_COUNTED_STATES_MAX = 3000, /* positions times counts of an object with member counts */
   GB_MEMBERS_MAX = 1000000,     /* counted of an object without named members */
   GB_FRACTION_DIGITS = 20,      /* behind the point */
-  GB_INTEGER_DIGITS = 16,       /* before it: beyond, doubles and integers part */
-  GB_SAFE_DIGITS = 15,          /* decimals of so many digits are different doubles */
+  GB_INTEGER_DIGITS = 16,       /* before it: beyond that, doubles and integers differ */
+  GB_SAFE_DIGITS = 15,          /* decimals with this many digits are distinct doubles */
   GB_BOUND_DIGITS = 60          /* of a bound written out, on either side of the point */
 };
 
@@ -68,7 +68,7 @@ struct gb_rule {
 
 /* --- what one value must match --- */
 
-struct gb_atom { /* a schema, or that it must not match */
+struct gb_atom { /* a schema, perhaps negated */
   uint32_t entry;
   bool negated;
   uint32_t reason;     /* negated: the entry with the keyword that wants it so */
@@ -91,7 +91,7 @@ enum {
   T_ALL = 127
 };
 
-struct gb_limit { /* a count with where it comes from */
+struct gb_limit { /* a count and its source */
   uint64_t value;
   uint32_t entry;
 };
@@ -124,7 +124,7 @@ struct gb_shape {
   const struct gb_link *patterns, *formats;
   const struct gb_link *items, *members, *required, *forbidden, *names;
   const struct gb_link *multiples, *unique, *contains; /* only listed */
-  const struct gb_link *merged;                        /* schemas that are in */
+  const struct gb_link *merged;                        /* schemas already merged */
   const struct gb_link *choices;                       /* not made yet */
 };
 
@@ -152,8 +152,8 @@ struct gb {
   int64_t work;
   size_t bytes; /* of the arena */
   unsigned depth;
-  bool loose; /* too many combinations: choices beyond the first are only listed */
-  bool quiet; /* notes are not taken: only a trial */
+  bool loose; /* too many combinations: further choices are only listed */
+  bool quiet; /* only a trial: notes are not taken */
 };
 struct gb_job {
   struct gb_set set;
@@ -180,7 +180,7 @@ const struct gb_node *gb_list(struct gb *g, enum gb_kind kind, const struct gb_n
 #define gb_alt(g, ...)                                                                             \
   gb_list((g), GB_ALT, (const struct gb_node *const[]){__VA_ARGS__},                               \
           sizeof((const struct gb_node *const[]){__VA_ARGS__}) / sizeof(const struct gb_node *))
-/* Counts beyond what llama.cpp takes are split; `name` is for the rules that this may need. */
+/* Counts beyond llama.cpp's maximum are split; `name` is for the rules that this may need. */
 const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_node *kid,
                                 uint64_t min, uint64_t max);
 const struct gb_node *gb_maybe(struct gb *g, const char *name, const struct gb_node *kid);
@@ -197,11 +197,11 @@ const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool i
 
 /* gbnf/set.c */
 struct gb_set gb_set_of(struct gb_atom *atoms, size_t count); /* sorts them in place */
-/* A reference to the rule of a set, made when it is due. `name`: of its rule. */
+/* A reference to the rule of a set, which is made when its turn comes. `name`: of its rule. */
 const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name);
 bool gb_sets_build(struct gb *g);
 enum { GB_NAME_BYTES = 40 };
-/* A name of letters, digits and dashes that is like `name`; a suffix still has room. */
+/* Makes a name of letters, digits and dashes similar to `name`, with room for a suffix. */
 void gb_rule_name(char out[GB_NAME_BYTES], const char *name);
 bool gb_matches(struct gb *g, const struct gb_atom *atoms, size_t count, const json_t *value);
 
@@ -219,7 +219,7 @@ uint64_t gb_count_of(const json_t *value);
 unsigned gb_type_of(const json_t *value);
 unsigned gb_types_of(const json_t *type, bool *integral);
 
-/* gbnf/not.c: a schema that must not match. Where that cannot be held, `keyword` of the entry
+/* gbnf/not.c: a schema that must not match. If that cannot be enforced, `keyword` of the entry
  * `reason` is listed. */
 bool gb_merge_not(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t reason,
                   const char *keyword);
@@ -250,7 +250,7 @@ struct gb_names {               /* of the members that a schema does not name */
   } * kinds;
   size_t count;
 };
-/* `taken`: names that are written by themselves, or never. */
+/* `taken`: names that are written separately, or never. */
 bool gb_names_of(struct gb *g, const struct gb_shape *shape, const struct gb_link *const *taken,
                  size_t taken_count, const char *rule, struct gb_names *out);
 
@@ -275,7 +275,7 @@ struct gb_regex {
 struct gb_part {
   const struct gb_regex *regex; /* found anywhere in the string */
   bool negated;                 /* ... or nowhere */
-  bool must;                    /* strings that fail it are not asked for */
+  bool must;                    /* strings that fail it are not wanted */
 };
 struct gb_language { /* zeroed; gb_language_deinit at the end */
   struct gb_part parts[GB_PARTS_MAX];
@@ -285,8 +285,8 @@ struct gb_language { /* zeroed; gb_language_deinit at the end */
   struct map known; /* ranges -> index into chars */
 };
 enum gb_added { GB_ADDED, GB_ADDED_NOT, GB_ADDED_FAILED };
-/* Adds a pattern: one part, and one for each look-ahead that it begins with. GB_ADDED_NOT: no
- * automaton can hold it, *why (static) says what is in it. */
+/* Adds a pattern: one part, plus one for each look-ahead it begins with. GB_ADDED_NOT: no automaton
+ * can express it; *why (static) says which part. */
 enum gb_added gb_language_pattern(struct gb *g, struct gb_language *l, const char *text,
                                   size_t length, bool negated, bool must, const char **why);
 /* Adds a part: one of the texts of `names`, as a whole. GB_ADDED_NOT: too many. */
@@ -322,7 +322,8 @@ const struct gb_chars *gb_chars_new(struct gb *g, struct gb_range *ranges, size_
 /* One character of a set, in its JSON spellings. */
 const struct gb_node *gb_chars_node(struct gb *g, const struct gb_chars *chars);
 
-/* gbnf/format.c: the pattern of a format; NULL: none. *whole: it is all that the validator asks. */
+/* gbnf/format.c: the pattern of a format; NULL: none. *whole: it covers all that the validator
+ * checks. */
 const char *gb_format_pattern(const char *format, bool *whole);
 
 /* gbnf/write.c */
