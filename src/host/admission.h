@@ -1,5 +1,5 @@
-/* admission.h - may a call go to its provider now? What all sessions of a host share: how many
- * calls a provider has at once, cooldowns, circuit breakers.
+/* admission.h - decides whether a call may go to its provider now, by what all sessions of a host
+ * share: concurrency limits, cooldowns, circuit breakers.
  *
  *   admission_init(&a, registry)              limits come from the providers' settings
  *   answer = admission_ask(&a, provider, has_fallback, now_ms, &why)
@@ -7,18 +7,18 @@
  *     WAIT       ask again when admission_done frees a place, or at why.until_ms
  *     FALLBACK   only with has_fallback: its provider cannot serve it for a while
  *   admission_done(&a, provider, owner, class, retry_after_ms, now_ms)
- *   admission_cool(&a, provider, ms, now_ms)    another machine was told to leave it alone
+ *   admission_cool(&a, provider, ms, now_ms)    another machine was told to back off
  *   admission_deinit(&a)
  *
- * Settings (`providers: {NAME: {concurrency: N}}`): N calls at once, 1 to LIMIT_CONCURRENCY; else
- * without a limit. `pool: NAME` is the account, where workers share places (host/gate.h). A
- * cooldown is what the backend itself asked for (rate_limit, overloaded with retry-after), or
- * LIMIT_QUOTA_COOLDOWN_MS when the money is out. The circuit opens after LIMIT_CIRCUIT_FAILURES
- * failures in a row that say the backend is down (network, overloaded, timeout, crashed, protocol)
- * of more than one session; what one session sees, its own bounded attempts answer. After a while,
- * doubled each time, one call may try; its success closes the circuit (Nygard, Release It!,
- * "Circuit Breaker"). Nothing here is durable: answers become records of the sessions that asked.
- * Times are milliseconds of the host's clock. Pure: no I/O. */
+ * Settings (`providers: {NAME: {concurrency: N}}`): N calls at once, 1 to LIMIT_CONCURRENCY; the
+ * default is no limit. `pool: NAME` is the account, where workers share places (host/gate.h). A
+ * cooldown lasts as long as the backend asked for (rate_limit, overloaded with retry-after), or
+ * LIMIT_QUOTA_COOLDOWN_MS when the money has run out. The circuit opens after
+ * LIMIT_CIRCUIT_FAILURES failures in a row, from more than one session, that suggest the backend is
+ * down (network, overloaded, timeout, crashed, protocol); for a single session its own bounded
+ * attempts are enough. After a while, doubled each time, one call may try; its success closes the
+ * circuit (Nygard, Release It!, "Circuit Breaker"). Nothing here is durable: answers become records
+ * of the sessions that asked. Times are milliseconds of the host's clock. Pure: no I/O. */
 #ifndef SEGUE_HOST_ADMISSION_H
 #define SEGUE_HOST_ADMISSION_H
 
@@ -36,17 +36,17 @@ struct admission {
 struct admission_why {
   const char *reason; /* static text: "concurrency", "seats", "cooldown", "circuit_open" */
   uint64_t until_ms;  /* 0: not known */
-  bool at_once;       /* the gate's: nobody was told that the call waited */
+  bool at_once;       /* for the gate: nobody was told that the call waited */
 };
 
 void admission_init(struct admission *a, const struct provider_registry *registry);
-/* Limits of a configuration that was read again, from now on; what is known of backends stays. */
+/* Applies the limits of a reloaded configuration from now on; what is known of backends stays. */
 void admission_use(struct admission *a, const struct provider_registry *registry);
 void admission_deinit(struct admission *a);
 
 enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
                                     uint64_t now_ms, struct admission_why *why);
-/* A call of the session `owner` that was admitted is over; CLASS_NONE: it was answered. */
+/* An admitted call of the session `owner` is over; CLASS_NONE: it was answered. */
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     enum error_class class, int64_t retry_after_ms, uint64_t now_ms);
 
@@ -56,11 +56,12 @@ const char *admission_pool(const struct admission *a, struct str provider);
 /* Calls that are open at the providers of that pool. */
 size_t admission_pool_open(const struct admission *a, const char *pool);
 
-/* How one provider stands: for who looks. All zero: nothing is known of it. */
+/* The state of one provider, for display. All zero: nothing is known of it. */
 struct admission_look {
-  unsigned limit, open;                  /* calls at once at most (0: no limit), and now */
-  unsigned failures;                     /* in a row, that say that it is down */
-  uint64_t cool_until_ms, open_until_ms; /* 0: not; the circuit stays open until a call went well */
+  unsigned limit, open; /* calls at once at most (0: no limit), and now */
+  unsigned failures;    /* in a row, that suggest it is down */
+  /* 0: not so; the circuit stays open until a call succeeds */
+  uint64_t cool_until_ms, open_until_ms;
 };
 void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out);
 

@@ -7,15 +7,15 @@
 #include "provider/profile/profile.h"
 #include "provider/registry.h"
 
-/* NULL: err names the file or the key that is wrong. registry_free; keeps nothing of `config` that
- * is not counted. */
+/* NULL: err names the file or the key that is wrong. Free it with registry_free. Of `config` it
+ * keeps only what it has references to. */
 struct provider_registry *backends_new(const struct config *config, struct err *err) MUST_CHECK;
 
 /* Warns of each profile with a mistake in its file: work that does not need it goes on. Commands
- * that show the backends say it in their own way. */
+ * that list backends report this in their own way. */
 void backends_warn(const struct provider_registry *reg);
 
-/* The profile of a name, also where a model API has the name in this run; NULL. */
+/* The profile of that name, even if a model API has taken the name in this run; or NULL. */
 const struct profile *backends_profile(const struct provider_registry *reg, const char *name);
 
 #endif

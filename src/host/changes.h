@@ -1,12 +1,13 @@
-/* changes.h - what a call changed in the working tree, looked at beside the loop (tree/tree.h).
+/* changes.h - finds out, beside the loop, what a call changed in the working tree (tree/tree.h).
  *
- *   c = changes_begin(&spec, on_ready, ctx)   the call starts when on_ready came
+ *   c = changes_begin(&spec, on_ready, ctx)   start the call once on_ready came
  *   changes_end(c, on_done)                   after its end
- *   changes_take(c, result)                   then: into its result, or why they are not known
+ *   changes_take(c, result)                   then: puts them, or why they are unknown, into its
+ *                                             result
  *   changes_free(c)                           not between begin and on_ready, or end and on_done
  *
- * Files are read in the loop's pool, git runs as every program does (os/process.h), with a bound of
- * time. Callbacks come from the loop, once each, never from within begin or end. */
+ * Files are read in the loop's pool, git runs as any program does (os/process.h), with a time
+ * limit. Callbacks come from the loop, once each, never from within begin or end. */
 #ifndef SEGUE_HOST_CHANGES_H
 #define SEGUE_HOST_CHANGES_H
 
@@ -22,18 +23,18 @@ struct changes_spec { /* borrowed for changes_begin, but for the first two */
   struct process_table *processes;
   const char *cwd;                /* absolute */
   const char *name;               /* of a private folder, unique for this call */
-  const char *const *own_folders; /* NULL-ended: what is written there is ours */
+  const char *const *own_folders; /* NULL-ended: what is written there is segue's own */
 };
 
 struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
                               void *ctx);
 void changes_end(struct changes *c, void (*on_done)(void *ctx));
-/* Why it is not known what the call changed; NULL: it is. */
+/* Why the call's changes are not known; NULL: they are. */
 const char *changes_problem(const struct changes *c);
 void changes_take(struct changes *c, struct call_result *result);
 void changes_free(struct changes *c); /* accepts NULL */
 
-/* Says in its result why it is not known what a call changed. */
+/* Notes in a result why the call's changes are not known. */
 void changes_unknown(struct call_result *result, const char *problem);
 
 #endif

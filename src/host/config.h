@@ -3,7 +3,7 @@
  *   provider: claude        default backend of movements that name none
  *   model: ...              its model
  *   options: {temperature: 0.2}
- *   fallback: {claude: [codex, gemini]}   whom to ask when a provider cannot go on
+ *   fallback: {claude: [codex, gemini]}   providers to ask when one cannot go on
  *   prices: {MODEL: {input: 3, output: 15, cached: 0.3}}   US dollars a million tokens
  *   notify: [PROGRAM, ...]  is told of questions, stops and ends, see notice_set.h
  *   budget: {day: {cost: 20}}   what all sessions may use in a day, see day_set.h
@@ -11,12 +11,12 @@
  *   wait_for_reset: off     a limit of hours stops the session instead
  *   env: [NAME, ...]        variables that providers' processes get beside the standard ones
  *   secrets: [NAME, ...]    variables that single movements may name, and only then get
- *   sandbox: guard          what holds agents and commands, see sandbox.h
+ *   sandbox: guard          what confines agents and commands, see sandbox.h
  *   store: postgres://HOST/DATABASE   where sessions are kept instead of a folder
- *   providers: {NAME: {...}}  settings of single backends; each backend says what it takes
+ *   providers: {NAME: {...}}  settings of single backends; each defines its own
  *
- * Only the user's file may say these: a project's .segue/ holds facets, nothing else. Missing file:
- * an empty configuration. prompts/<language>/<name>.md beside it replace built-in templates. */
+ * Only the user's file may set these: a project's .segue/ holds nothing but facets. A missing file
+ * is an empty configuration. prompts/<language>/<name>.md beside it replace built-in templates. */
 #ifndef SEGUE_HOST_CONFIG_H
 #define SEGUE_HOST_CONFIG_H
 
@@ -42,23 +42,23 @@ struct config {
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };
 
-/* Every key of the file: the one list that the reader's checks and `segue config` come from. */
+/* Every key of the file: the one list behind the reader's checks and `segue config`. */
 struct config_key {
   const char *name;     /* NULL ends the list */
-  const char *value;    /* without one; NULL: none */
-  const char *flag;     /* of a command, which goes before it; or NULL */
-  const char *variable; /* goes before it, too; or NULL */
+  const char *value;    /* the default; NULL: none */
+  const char *flag;     /* of a command, which overrides it; or NULL */
+  const char *variable; /* of the environment, which overrides it; or NULL */
   const char *what;
 };
 extern const struct config_key config_keys[];
 
-/* Gives what the file says, as it is written: a new reference, empty without a file. path: its own;
- * "" without one. */
+/* The content of the file, as written: a new reference, empty without a file. path: the file's; ""
+ * without one. */
 enum { CONFIG_PATH_BYTES = 1024 + 16 };
 json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err);
 
 /* The address of its `store`; "": there is none, or the file cannot be read, which config_load
- * says. The same text each time: it is read once. */
+ * reports. It is read once; the result stays the same. */
 const char *config_store(void);
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
@@ -67,7 +67,7 @@ bool config_load(struct config *config, struct err *err) MUST_CHECK;
 /* The label of the workers that have this folder too; NULL: none is known. Borrowed. */
 const char *config_shared_label(const struct config *config, const char *folder);
 void config_resolve(const struct config *config, json_t *session_config);
-/* Takes the templates of another folder, DIR/<language>/<name>.md, on top of those that it has. */
+/* Adds the templates of another folder, DIR/<language>/<name>.md, over those it has. */
 bool config_templates(struct config *config, const char *dir, struct err *err) MUST_CHECK;
 void config_deinit(struct config *config);
 

@@ -1,4 +1,4 @@
-/* day_book.h - what all sessions of this user used today, over processes and restarts.
+/* day_book.h - what all sessions of this user used today, across processes and restarts.
  *
  *   day_book_init(&book)                                 opens nothing
  *   day_book_add(&book, provider, amounts)               a call began, or an attempt of it ended
@@ -8,13 +8,12 @@
  *   day_book_deinit(&book)
  *
  * DESIGN. A file a day (by the machine's own time zone) in the user's state folder, `spent/DATE`:
- * one line for each addition, appended with one write, so that processes beside each other add
- * without a lock; each reads on from where it was before it answers. It is written when a call's
- * record is decided, so a crash never leaves out what was used. It is not synced: a machine that
- * loses its power may forget the last seconds. A line that is torn or foreign counts for nothing.
- * Where there is no state folder, what this process used is counted. Files older than
- * LIMIT_DAY_BOOK_KEPT are removed. The provider `command` is never counted and never refused: a
- * program costs nothing.
+ * one line for each addition, appended with one write, so that concurrent processes need no lock;
+ * each reads on from where it was before it answers. It is written when a call's record is decided,
+ * so a crash never loses what was used. It is not synced: a power failure may lose the last
+ * seconds. A torn or foreign line is ignored. Without a state folder, only this process's use
+ * counts. Files older than LIMIT_DAY_BOOK_KEPT are removed. The provider `command` is never counted
+ * and never refused: a program costs nothing.
  *
  * Single-threaded; small reads and writes, on the loop. */
 #ifndef SEGUE_HOST_DAY_BOOK_H
@@ -33,10 +32,10 @@ struct day_sum {
 struct day_book {
   int fd;          /* 0: none */
   int64_t at;      /* read up to here */
-  int64_t ends_ms; /* real time, when the day is over; 0: none was begun */
+  int64_t ends_ms; /* real time at which the day is over; 0: no day has begun */
   struct day_sum *sums;
   size_t count;
-  char tail[512]; /* of a line that is not whole yet */
+  char tail[512]; /* of an incomplete line */
   size_t tail_bytes;
 };
 

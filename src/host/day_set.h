@@ -1,13 +1,13 @@
-/* day_set.h - `budget` of the user's configuration: what all of this user's sessions may use in a
- * day, and what of it one provider may.
+/* day_set.h - `budget` of the user's configuration: what all of this user's sessions together, and
+ * single providers, may use in a day.
  *
  *   budget:
  *     day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}
  *     providers: {claude: {cost: 10}}          a day, too
  *
  *   limits = day_set_read(path, node, &err)     checked, each error at its place
- *   day_set_keep(registry, limits)              takes it: it goes with the registry
- *   day_set_of(registry)                        NULL: nothing bounds a day
+ *   day_set_keep(registry, limits)              takes it; it is freed with the registry
+ *   day_set_of(registry)                        NULL: days are not bounded
  *
  * Units are those of core/budget.h, without movements. */
 #ifndef SEGUE_HOST_DAY_SET_H

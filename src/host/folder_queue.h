@@ -1,15 +1,15 @@
-/* folder_queue.h - sessions that edit, before the folder that they edit: one at a time (folder.h).
+/* folder_queue.h - sessions queueing for the folder that they edit, one at a time (folder.h).
  *
  *   folder_queue_init(&q, loop)
  *   session_takes_folder(s, call)     true: the call may go on. Else its session was told whom it
  *                                     waits for, and the call is started again once it is free
- *   session_leave_folder(s, call)     that call (0: each) waits no more
+ *   session_leave_folder(s, call)     that call (0: each) stops waiting
  *   session_give_folder(s)            at the session's end or stop; one that waits for a person
  *                                     keeps it, and says so
- *   folder_queue_deinit(&q)           nobody waits; then the loop once more
+ *   folder_queue_deinit(&q)           nobody is waiting; then run the loop once more
  *
- * A session has the folder from the first movement that may edit on, whatever it runs in between. A
- * right that another process gives up is seen by asking again, each LIMIT_FOLDER_POLL_MS. */
+ * A session holds the folder from the first movement that may edit onwards, whatever it runs in
+ * between. Rights in other processes are polled for every LIMIT_FOLDER_POLL_MS. */
 #ifndef SEGUE_HOST_FOLDER_QUEUE_H
 #define SEGUE_HOST_FOLDER_QUEUE_H
 

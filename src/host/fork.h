@@ -1,4 +1,4 @@
-/* fork.h - another session that begins where one was: its log is read up to a movement's start.
+/* fork.h - begins another session where one was, by reading its log up to a movement's start.
  *
  *   fork_read(&f, &ref, "review#2", &err)        the state before that run of review
  *   fork_set_instruction(&f, text, &err)         optionally: another one for that movement
@@ -6,11 +6,11 @@
  *   host_start with fork_params(&f, &params)     f lives until the session was begun
  *   fork_deinit(&f)                              accepts a zeroed one
  *
- * Nothing is called again, and the log that is read is not changed. All that the new session needs
- * stands in its own log then (core/carry.c). What agents did to the working tree stays done, and
- * their conversations hold all that was said in them.
+ * Nothing is called again, and the parent's log is not changed. The new session's log holds all
+ * that it needs (core/carry.c). What agents did to the working tree stays done, and their
+ * conversations keep everything said in them.
  *
- * Reading may run in the loop's pool: it touches nothing but `f` and files. */
+ * Reading may run in the loop's pool: it touches only `f` and files. */
 #ifndef SEGUE_HOST_FORK_H
 #define SEGUE_HOST_FORK_H
 
@@ -39,7 +39,7 @@ bool fork_read_end(struct fork *f, const struct store_ref *ref, const char *move
                    struct err *err) MUST_CHECK;
 bool fork_set_instruction(struct fork *f, struct str text, const struct config *user,
                           const struct provider_registry *registry, struct err *err) MUST_CHECK;
-/* Optionally: what is other about its task and its worktree. Before fork_settle; copied. */
+/* Optional changes to its task and its worktree. Before fork_settle; copied. */
 struct fork_place_wish {
   struct str more;   /* put behind the task; may be empty */
   json_t *source;    /* config.source; or NULL: the parent's */
@@ -51,7 +51,7 @@ void fork_wish_place(struct fork *f, const struct fork_place_wish *wish);
 bool fork_settle(struct fork *f, const json_t *changed, const char *cwd, const struct config *user,
                  const struct provider_registry *registry, bool has_scenario,
                  struct err *err) MUST_CHECK;
-/* For host_start: the state that is taken over; and everything but the setup. Borrowed from f. */
+/* For host_start: the state taken over; and everything but the setup. Borrowed from f. */
 const struct core_parent *fork_parent(struct fork *f);
 void fork_params(struct fork *f, struct session_params *params);
 void fork_deinit(struct fork *f);

@@ -1,19 +1,19 @@
-/* gate.h - the queue before the providers: calls that may not go yet, in the order they came. A new
- * call does not overtake one that waits for the same provider. The timer keeps the loop alive only
- * while somebody waits.
+/* gate.h - the queue in front of the providers: calls that may not go yet, in order of arrival. A
+ * new call never overtakes one that waits for the same provider. The timer keeps the loop alive
+ * only while a call waits.
  *
  *   gate_init(&g, loop, registry, told)
  *   answer = gate_ask(&g, owner, call, provider, has_fallback, &why)
  *     ADMITTED: the call has a place until gate_leave. FALLBACK: it has none and waits for none.
  *     WAIT: it is queued; `told` comes from the loop, once with ADMITTED or FALLBACK, and before
- *     that with WAIT each time that what it waits for changes and has a known end
+ *     that with WAIT whenever the reason changes and its end is known
  *   gate_leave(&g, owner, provider, class, retry_after_ms)   an admitted call is over
  *   gate_drop(&g, owner, call)                       its queued call, or all of them (0), forgotten
  *   gate_seats(&g)                                   the store has news of places (WORKER_SEATS)
- *   gate_deinit(&g)                                  nothing is queued; then the loop once more
+ *   gate_deinit(&g)                                  nothing is queued; then run the loop once more
  *
- * Of a provider whose calls a shared store limits (store/seats.h) a call has a place there, too,
- * which is asked for from the loop: gate_ask says WAIT without a reason then, and if there is one,
+ * If a shared store limits a provider's calls (store/seats.h), a call also needs a place there,
+ * which the loop asks for: gate_ask then says WAIT without a reason, and if there is a place,
  * `told` says ADMITTED with why.at_once: the call did not wait. */
 #ifndef SEGUE_HOST_GATE_H
 #define SEGUE_HOST_GATE_H
@@ -48,7 +48,7 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
 void gate_seats(struct gate *g);
 void gate_leave(struct gate *g, const void *owner, struct str provider, enum error_class class,
                 int64_t retry_after_ms);
-/* So many calls wait for this provider. */
+/* How many calls wait for this provider. */
 size_t gate_waiting(const struct gate *g, struct str provider);
 void gate_drop(struct gate *g, const void *owner, long call);
 

@@ -2,13 +2,12 @@
  *
  *   git_begin(&git, processes)
  *   git_ask(&git, &ask, done, ctx, &err)    one at a time; `done` comes from the loop
- *   git_cancel(&git)                        what runs is ended; `done` comes all the same
+ *   git_cancel(&git)                        ends what runs; `done` still comes
  *   git_deinit(&git)                        nothing runs
  *
- * No hook, monitor, filter, merge driver or signer that a repository's configuration names is run,
- * unless `programs` is set: an agent may have written that. Which filters and drivers there are is
- * asked of git first (GIT_DRIVERS, git_take_drivers). git never asks anybody anything, and speaks
- * English. */
+ * Hooks, monitors, filters, merge drivers and signers named by a repository's configuration are not
+ * run unless `programs` is set: an agent may have written them. git is first asked which filters
+ * and drivers there are (GIT_DRIVERS, git_take_drivers). git never prompts, and speaks English. */
 #ifndef SEGUE_HOST_GIT_H
 #define SEGUE_HOST_GIT_H
 
@@ -30,8 +29,9 @@ struct git_ask {
   struct str input;             /* borrowed until `done` */
   const char *extra[6];         /* NULL-ended: more of the environment */
   bool other;                   /* words[0] is a program by itself */
-  const char *const *pass;      /* NULL-ended: names of variables that it gets besides; or NULL */
-  const json_t *settings;       /* array of [key, value], in front of all files' ones; or NULL */
+  const char *const *pass;      /* NULL-ended: names of further variables that it gets; or NULL */
+  /* array of [key, value], which override those of all files; or NULL */
+  const json_t *settings;
 };
 
 struct git_answer {
@@ -53,22 +53,21 @@ struct git {
 
 void git_begin(struct git *git, struct process_table *processes);
 void git_deinit(struct git *git);
-/* False: it could not be started, `done` does not come. */
+/* False: it could not be started, and `done` will not come. */
 bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ctx,
              struct err *err) MUST_CHECK;
 void git_cancel(struct git *git);
 
-/* The words that ask for all settings that run something, and what to do with the answer. */
+/* The words that ask for all settings that run something; git_take_drivers reads the answer. */
 #define GIT_DRIVERS                                                                                \
   "config", "--null", "--name-only", "--get-regexp",                                               \
       "^(filter\\..*\\.(clean|smudge|process|required)|merge\\..*\\.driver)$"
 void git_take_drivers(struct git *git, const struct git_answer *answer);
 
-/* The same in a program without a loop of its own: waits for the answer, which is the caller's:
- * git_answer_deinit. */
+/* The same without a loop: waits for the answer, which belongs to the caller: git_answer_deinit. */
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
 void git_answer_deinit(struct git_answer *answer);
-/* git_complaint appends what git said, on one line: without "fatal:" and its like. */
+/* Appends what git said, on one line, without "fatal:" and the like. */
 void git_complaint(const struct git_answer *answer, struct buf *out);
 
 #endif

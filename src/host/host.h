@@ -1,4 +1,4 @@
-/* host.h - sessions on one loop: appends records, and only when they are durable runs effects.
+/* host.h - sessions on one loop: appends records and runs effects only once they are durable.
  *
  *   host_init(&host, loop, store, registry, &err)
  *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
@@ -10,12 +10,13 @@
  *   session_free(s)                                           (not from within a watcher call)
  *   host_deinit(&host)                                        all sessions freed
  *
- * DESIGN, durability. Records of one decision are kept in a batch with their effects. One batch a
- * log is in flight; what is decided meanwhile gathers in the next. When the sync has returned,
- * watchers see the records and then the effects run, in order. A full disk keeps the batch, says so
- * through watcher.trouble, and tries again each LIMIT_DISK_RETRY_MS, at most disk_full_wait_ms;
- * then, and after any other failed append, the session is broken: nothing more leaves it, its calls
- * are cancelled, and its log ends at the last durable record, from which it can be resumed. */
+ * DESIGN, durability. The records of a decision are kept in a batch with their effects. Each log
+ * has one batch in flight; what is decided meanwhile gathers in the next. When the sync has
+ * returned, watchers see the records, and then the effects run in order. On a full disk the batch
+ * is kept, watcher.trouble says so, and it is tried again every LIMIT_DISK_RETRY_MS for at most
+ * disk_full_wait_ms. After that, or after any other failed append, the session is broken: nothing
+ * more leaves it, its calls are cancelled, and its log ends at the last durable record, from which
+ * it can be resumed. */
 #ifndef SEGUE_HOST_HOST_H
 #define SEGUE_HOST_HOST_H
 
@@ -35,7 +36,7 @@ struct core_answer;
 
 struct workflow_cache;
 
-/* How long batches took from the decision to their durability. */
+/* How long batches took from decision to durability. */
 enum { HOST_APPEND_BUCKETS = 10 };
 struct host_appends {
   uint64_t count, sum_us;
@@ -58,10 +59,10 @@ struct host {
   uint64_t disk_full_wait_ms;
   bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
   bool draining; /* no new calls; then host_drain each session */
-  bool attended; /* a person sees what it asks and can answer: it does not stop for that */
+  bool attended; /* a person sees its questions and can answer: it does not stop for them */
   const char *cut_by; /* who says that damaged ends of logs are to be cut off; NULL: nobody */
   struct workflow_cache *workflows; /* sessions of one workflow share it */
-  uint64_t id_ms;                   /* of the id given out last: ids only grow */
+  uint64_t id_ms;                   /* of the last id: ids only grow */
   unsigned id_count;
   size_t session_count;
   size_t logged_since_trim; /* bytes */
@@ -70,7 +71,7 @@ struct host {
   size_t entropy_left;
 };
 
-/* Everything may be NULL. Called from the loop; records once they are durable. */
+/* Every member may be NULL. Called from the loop; for records, once they are durable. */
 struct watcher {
   /* line with its newline; both are borrowed */
   void (*record)(void *ctx, const struct record *record, struct str line);
@@ -80,7 +81,7 @@ struct watcher {
   void (*finished)(void *ctx, struct session *s);
 };
 
-/* All that a session runs with and that is not in its records; borrowed until session_free. */
+/* Everything a session runs with that is not in its records; borrowed until session_free. */
 struct session_setup {
   const char *cwd; /* absolute */
   const char *const *pass_env;
@@ -97,7 +98,7 @@ struct session_params {
   json_t *config; /* see core_params */
   json_t *facets; /* see core_params */
   const struct core_parent *parent; /* of a fork; or NULL */
-  bool hold;                        /* only what it begins with is written: host_begin goes on */
+  bool hold;                        /* writes only its beginning; host_begin goes on */
 };
 
 bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
@@ -122,33 +123,33 @@ struct session *host_open(struct host *host, const struct store_ref *ref,
  * session_free. */
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              const struct core_steer *steer, struct err *err) MUST_CHECK;
-/* A session that was started with `hold`, once its first record was seen. */
+/* Lets a session that was started with `hold` go on, once its first record was seen. */
 void host_begin(struct session *s);
-/* Between host_open and session_free, of a stopped one that is to wait for its turn: records that
- * it goes on and does nothing else; host_go, after it was opened again, adds no second record. A
- * full disk is not waited for. */
+/* For a stopped session that is to wait for its turn, between host_open and session_free: records
+ * that it goes on, and does nothing else; host_go, after it was opened again, adds no second
+ * record. Does not wait for a full disk. */
 void host_accept(struct session *s, const char *reason, const struct core_steer *steer);
 
-/* A person's answer to what it asks, see core_answer_settle. Between host_open and host_go it is
- * recorded and nothing else is done, whether the session had stopped or crashed. *question: the
- * record of the question, which may be on its way, as the answer is. False: it is none,
- * or ERR_LOCKED: the session stops just now. */
+/* Gives a person's answer, see core_answer_settle. Between host_open and host_go it is only
+ * recorded, whether the session had stopped or crashed. *question: the record of the question,
+ * which, like the answer, may not be durable yet. False: it is not an answer, or ERR_LOCKED: the
+ * session is just stopping. */
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) MUST_CHECK;
 
-/* Another owner may go on with it: what is under way is ended, and nothing of it is recorded. */
+/* Another owner may go on with it: ends what is under way and records nothing of it. */
 void host_lost(struct session *s, const char *why);
 void host_stop(struct session *s, const char *reason, const char *message);
-/* Instead of host_go: stops one that took too many workers with it. False: it did not. */
+/* Instead of host_go: stops a session that brought down too many workers. False: it did not. */
 bool host_stop_poison(struct session *s);
-void host_cancel(struct session *s, const char *message); /* of one that is stopped, too */
+void host_cancel(struct session *s, const char *message); /* also for a stopped one */
 void host_drain(
     struct session *s); /* after host.draining was set: stops it when no call is running */
 
-/* A turn whose answer is given, to judge one text: feeds `text` as the answer of the open execute
- * call instead of starting a provider. Only before the loop ran. */
+/* To judge one text: feeds `text` as the answer of the open execute call instead of starting a
+ * provider. Only before the loop runs. */
 void host_answer(struct session *s, struct str text);
-/* The same with all that the work brought: its exit, tests and files. The result is taken. */
+/* The same with the whole result of the work: exit, tests and files. Takes the result. */
 void host_answer_with(struct session *s, struct call_result *result);
 
 const struct core *session_core(const struct session *s);
@@ -157,7 +158,7 @@ const struct err *session_broken(const struct session *s); /* NULL unless its lo
 /* Why it waits for space on the disk, or NULL. */
 const char *session_paused(const struct session *s);
 uint64_t session_log_bytes(const struct session *s); /* durable ones, 0 without a store */
-/* Cuts what is not sure to be durable off the log of a broken one, before it is freed. */
+/* Cuts the log of a broken session back to what is certainly durable, before it is freed. */
 bool session_settle(struct session *s, struct err *err) MUST_CHECK;
 uint64_t session_syncs(const struct session *s);
 uint64_t session_recovered(const struct session *s); /* records that were read back */
@@ -165,7 +166,7 @@ void session_free(struct session *s);
 
 /* A UUID version 7 (RFC 9562), 36 characters, greater than each one given out before. */
 void session_id_new(struct host *host, char out[STORE_ID_BYTES]);
-/* From now on ids are greater than this one too (of a log that is there). */
+/* From now on ids are also greater than this one (of an existing log). */
 void session_ids_after(struct host *host, const char *id);
 
 #endif

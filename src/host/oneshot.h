@@ -1,5 +1,5 @@
-/* oneshot.h - runs one program to its end on a loop of its own, for commands that have none: its
- * whole tree is ended with it (os/process.h). Not while another loop of ours has processes. */
+/* oneshot.h - runs one program to its end on a loop of its own, for commands that have none; its
+ * whole tree ends with it (os/process.h). Not while another loop of ours has processes. */
 #ifndef SEGUE_HOST_ONESHOT_H
 #define SEGUE_HOST_ONESHOT_H
 
@@ -20,8 +20,8 @@ struct oneshot_result {
   struct buf out, err;
 };
 
-/* False: it could not be run, or ran longer than it may; err says so. The result is the caller's in
- * both cases: oneshot_result_deinit. */
+/* False: it could not be run, or ran too long; err says so. Either way the result belongs to the
+ * caller: oneshot_result_deinit. */
 bool oneshot_run(const struct oneshot_spec *spec, struct oneshot_result *result,
                  struct err *err) MUST_CHECK;
 void oneshot_result_deinit(struct oneshot_result *result);

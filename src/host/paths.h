@@ -10,38 +10,37 @@
 
 enum { PATHS_BYTES = 1024 };
 
-/* False when there is no home to derive it from. */
+/* False if there is no home to derive it from. */
 bool paths_logs(const char *option, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
 bool paths_config(char out[PATHS_BYTES], struct err *err) MUST_CHECK;
-/* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has.
- * Looked at are dir itself and, when the root of a repository (.git) or $HOME is above it, the
- * folders up to that, on one file system. A .segue counts that is this user's own and that not
- * everybody may write to; the first that is passed over goes to `foreign` ("": none). */
+/* PROJECT/.segue/facets of the nearest folder at or above dir that has .segue; "" when none has. It
+ * looks at dir itself and, if the root of a repository (.git) or $HOME is above it, at the folders
+ * up to that, on one file system. A .segue counts if this user owns it and not everybody may write
+ * to it; the first one passed over goes to `foreign` ("": none). */
 void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[PATHS_BYTES]);
 /* The file of a workflow that is called by its name alone: NAME.yaml in .segue/workflows of the
  * project around cwd, in workflows/ of the user's configuration, or among those that come with
  * segue, in this order. False: it is a path, or there is none. */
 bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]);
-/* The i-th of those folders, which need not be there: "" where there can be none. False: no
- * more. */
+/* The i-th of those folders, which may not exist: "" if there can be none. False: no more. */
 bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]);
 
 /* Tells the name and the folder of each workflow there, in that order. cwd NULL: the process's. */
 typedef void paths_tell(void *ctx, const char *name, const char *folder);
 void paths_workflows(const char *cwd, paths_tell *tell, void *ctx);
 
-/* A folder of this name in the user's state folder, made when it is missing. */
+/* A folder of this name in the user's state folder, made if it is missing. */
 bool paths_state(const char *name, char out[PATHS_BYTES], struct err *err) MUST_CHECK;
-/* The folders of the user's workflows and of those that come with segue, in which a workflow that
- * another one calls by its name is looked for; "" for one that is not there. The project's is none
- * of them: a workflow of the user's runs no programs of a project's choice. */
+/* The folders where a workflow called by name from another one is looked for: the user's and
+ * segue's own; "" for a missing one. The project's is not among them: a user's workflow must not
+ * run programs of a project's choice. */
 void paths_called(char user[PATHS_BYTES], char shipped[PATHS_BYTES]);
 
 /* HOME/.segue/facets; "" without a home. */
 void paths_home_facets(char out[PATHS_BYTES]);
 
-/* `last` without --logs and $SEGUE_LOGS means the session that was started last, in whatever
- * folder: a note in the state folder, best effort, never read for anything else. */
+/* Notes the session that was started last, in whatever folder, which `last` without --logs and
+ * $SEGUE_LOGS means: a file in the state folder, best effort, read for nothing else. */
 void paths_note_last(const char *log_name);
 bool paths_read_last(char out[PATHS_BYTES]);
 

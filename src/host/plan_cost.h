@@ -1,4 +1,4 @@
-/* plan_cost.h - inside plan: the most that a walk through a workflow can add up to. */
+/* plan_cost.h - internal to plan: the most that a walk through a workflow can add up to. */
 #ifndef SEGUE_HOST_PLAN_COST_H
 #define SEGUE_HOST_PLAN_COST_H
 

@@ -1,14 +1,14 @@
-/* preflight.h - what is checked before a session starts, whoever starts it: the workflow's file
- * and its facets, and that whoever its rules can lead to can do what will be asked.
+/* preflight.h - what is checked before any session starts: the workflow's file and its facets, and
+ * that every provider its rules can lead to can do what will be asked of it.
  *
  *   wf = preflight_load(source, cwd, config, registry, &errors, &warnings, &marks)
  *   preflight_check(&(struct preflight){.workflow = wf, ...}, &errors, &warnings)
  *   errors.count == 0: it may start
  *
- * All that is wrong is found in one go. An error is what must fail: nobody of a list of providers
- * can answer, a command's bare name is not in PATH. What may come right by itself is a warning: one
- * of several cannot answer, a program below the working directory is not there (an earlier movement
- * may build it), there is no sign of a login. No program is started for it. */
+ * All problems are found in one go. What must fail is an error: none of a list of providers can
+ * answer, a command's bare name is not in PATH. What may still come right is a warning: one of
+ * several cannot answer, a program below the working directory is missing (an earlier movement may
+ * build it), there is no sign of a login. No program is started for it. */
 #ifndef SEGUE_HOST_PREFLIGHT_H
 #define SEGUE_HOST_PREFLIGHT_H
 
@@ -17,20 +17,20 @@
 #include "workflow/load.h"
 
 /* Loads, lints and builds; facets also come from the project around cwd and from the user's folder.
- * source: path, text and inline facets; the rest is filled in. A workflow may come back beside
- * errors, so that preflight_check finds the rest of them: it must not run. marks: where its parts
- * stand (workflow_marks_free), or NULL. */
+ * source: path, text and inline facets; the rest is filled in. A workflow may be returned with
+ * errors, so that preflight_check can find the rest of them; it must not run. marks: the places of
+ * its parts (workflow_marks_free), or NULL. */
 struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 const json_t *config, const struct provider_registry *registry,
                                 struct err_list *errors, struct err_list *warnings,
                                 struct workflow_marks **marks);
 
-/* Warns also those who do not want to see all of lint: of facets of the project that stand in for
- * the user's own, and of a .segue that was passed over. files: as source.facet_files. */
+/* Warnings even for those who do not want all of lint: project facets that replace the user's own,
+ * and a .segue that was passed over. files: as source.facet_files. */
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings);
 
-/* Answers that are still fresh (LIMIT_PREFLIGHT_FRESH_MS), for who checks again and again. One
- * thread at a time. */
+/* Answers that are still fresh (LIMIT_PREFLIGHT_FRESH_MS), for repeated checks. One thread at a
+ * time. */
 struct preflight_cache;
 struct preflight_cache *preflight_cache_new(void);
 void preflight_cache_free(struct preflight_cache *cache); /* NULL is fine */
@@ -39,17 +39,18 @@ struct preflight {
   const struct workflow *workflow;
   const json_t *config; /* as session_start records it: with cwd and the user's defaults */
   const struct provider_registry *registry;
-  const struct workflow_marks *marks; /* or NULL: no places are told */
+  const struct workflow_marks *marks; /* or NULL: no places are given */
   bool has_scenario, has_task;
-  bool looks; /* programs, keys, logins and the task too; else what each provider can do */
+  /* also checks programs, keys, logins and the task; else only what each provider can do */
+  bool looks;
   struct preflight_cache *cache; /* or NULL */
-  bool by_api; /* members of a request are told, not options of the command line */
+  bool by_api; /* messages name members of a request, not options of the command line */
 };
 
 /* Adds to the lists what is not there yet. */
 void preflight_check(const struct preflight *p, struct err_list *errors, struct err_list *warnings);
-/* The same for who wants one error: a session that goes on or is forked, a single call. False: err
- * is the first. */
+/* The same for a single error: a session that goes on or is forked, or a single call. False: err is
+ * the first. */
 bool preflight_passes(const struct preflight *p, struct err *err) MUST_CHECK;
 
 #endif

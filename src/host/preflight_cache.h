@@ -1,4 +1,4 @@
-/* preflight_cache.h - inside preflight: what was looked up a moment ago. */
+/* preflight_cache.h - internal to preflight: what was looked up a moment ago. */
 #ifndef SEGUE_HOST_PREFLIGHT_CACHE_H
 #define SEGUE_HOST_PREFLIGHT_CACHE_H
 

@@ -1,4 +1,4 @@
-/* reach.h - whom a session of a workflow can come to call: for each movement that its rules can
+/* reach.h - which providers a session of a workflow may call: for each movement that its rules can
  * lead to, who works there, who judges, who corrects values, and who takes over from each. */
 #ifndef SEGUE_HOST_REACH_H
 #define SEGUE_HOST_REACH_H
@@ -27,7 +27,7 @@ struct reach_part { /* everything is borrowed from the workflow and the configur
   enum reach_role role;
   struct reach_who who[REACH_WHO_COUNT]; /* the first, then who takes over; of a panel: who votes */
   size_t count;
-  size_t needed;         /* so many of them must be able to answer */
+  size_t needed;         /* how many of them must be able to answer */
   const json_t *options; /* of their calls, as the movement says; or NULL */
   const char *section;   /* where they are named: "", "judge." or "structured_output.reask." */
   bool chosen;           /* by a flag or the user's default, not by the file */

@@ -1,13 +1,14 @@
-/* reports.h - inside the host: writes a session's reports as files, from its state, once the
+/* reports.h - internal to the host: writes a session's reports as files, from its state, once the
  * records that hold them are durable.
  *
  *   reports_note(host, workflow, id, &config)   new session: its prompts can name the folder
- *   reports_recover(s)                          read back: what the log has and no file shows
+ *   reports_recover(s)                          after reading back: writes what the log has and no
+ *                                               file shows
  *   reports_write(s)                            EFFECT_REPORTS
  *
- * A file that was not written when the session was killed is written again. One that somebody
- * changed since is left as it is, and said; {report:...} shows what the log has. A report that
- * cannot be written is said and stops nothing. Without a store there are no files. */
+ * A file that was missing when the session was killed is written again. One that somebody has
+ * changed is left alone, with a warning; {report:...} shows what the log has. A report that cannot
+ * be written gives a warning and stops nothing. Without a store there are no files. */
 #ifndef SEGUE_HOST_REPORTS_H
 #define SEGUE_HOST_REPORTS_H
 

@@ -1,11 +1,11 @@
-/* said.h - what a person says to a question, as a request or flags have it.
+/* said.h - a person's answer to a question, from a request or from flags.
  *
  *   said_parse(&said, body, says, &err)      members of POST .../answer, .../approve, .../reject
  *   host_reply(session, &said.core, &err)
  *   said_deinit(&said)                       accepts a zeroed one
  *
- * Who says it is the user that this process runs as; `name` in the body is the name that the person
- * gives, such as that of the sender of a mail. */
+ * It is said by the user that this process runs as; `name` in the body is the name the person
+ * gives, such as the sender of a mail. */
 #ifndef SEGUE_HOST_SAID_H
 #define SEGUE_HOST_SAID_H
 

@@ -1,11 +1,11 @@
-/* sandbox.h - the user's words on sandboxes, and what this machine can hold of them.
+/* sandbox.h - the user's settings for sandboxes, and which of them this machine can enforce.
  *
  *   sandbox: strict            the level of agents; or a map:
  *   sandbox:
  *     level: guard             of agents (default: guard where the kernel can hold it, else off)
  *     commands: off            of a workflow's own programs (default off)
  *     least: guard             no agent is started with less, whatever a workflow says
- *     mechanism: landlock      or bwrap, or for containers podman or docker: what holds it
+ *     mechanism: landlock      or bwrap, or for containers podman or docker: what enforces it
  *                              (default: the first that can)
  *     image: NAME              of sandbox: container, where nobody else names one
  *     network: open            of agents: open, api or none
@@ -28,18 +28,18 @@
 /* Reads `sandbox` of config.yaml; NULL: err says where it is wrong. */
 json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err *err) MUST_CHECK;
 
-/* Makes what a session_start tells: the user's words (NULL: none) with `mechanisms` (level -> what
- * holds it here), the version of Landlock, `providers`, and `fell_back` where the default is not to
- * be had. `providers` is the user's settings of backends, or NULL. Only looks: what holds limits is
- * what could. A new reference. */
+/* Makes what a session_start records: the user's settings (NULL: none) with `mechanisms` (level ->
+ * what enforces it here), the version of Landlock, `providers`, and `fell_back` if the default is
+ * unavailable. `providers` is the user's settings of backends, or NULL. It only looks: for limits,
+ * it names what could enforce them. A new reference. */
 json_t *sandbox_resolve(const json_t *words, const json_t *providers);
 
-/* For the config of a session that is to run: hands controllers on to control groups where that is
- * possible, and writes down what holds limits then. */
+/* For the config of a session that is about to run: delegates controllers to control groups if
+ * possible, and writes down what enforces limits then. */
 void sandbox_make_ready(json_t *config);
 
-/* The mechanism that holds guard and strict here by the user's words (NULL: none). NULL: nothing
- * does, and `why` says it, a static text. */
+/* The mechanism that enforces guard and strict here under the user's settings (NULL: none). NULL:
+ * there is none, and `why`, a static text, says why. */
 /* The program that runs containers: podman or docker; NULL: why. */
 const char *sandbox_engine(const json_t *words, const char **why);
 const char *sandbox_mechanism(const json_t *words, const char **why);
@@ -47,8 +47,9 @@ const char *sandbox_mechanism(const json_t *words, const char **why);
 /* The version of the kernel's Landlock; 0: it has none. */
 int sandbox_held_version(void);
 
-/* Checks what calls of this movement by this backend would be held by (command: its own program).
- * False: err says what cannot be, or may not. Else `note` is what a person should know, or "". */
+/* Checks what would confine calls of this movement by this backend (command: its own program).
+ * False: err says what is impossible or not allowed. Otherwise `note` is what a person should know,
+ * or "". */
 bool sandbox_check(const json_t *config, const struct movement *m, const struct capability *c,
                    bool command, const char **note, struct err *err) MUST_CHECK;
 

@@ -1,12 +1,13 @@
-/* seal.h - brings the heads of sessions that stop and end into the ledger of their store.
+/* seal.h - enters the heads of sessions that stop or end in the ledger of their store.
  *
  *   sealer_init(&sl, loop, store)        store NULL: nothing is kept
  *   sealer_add(&sl, &entry, now)         after the record is durable; now: on this thread, at once
- *   sealer_deinit(&sl)                   nothing is under way: the loop has come to its end
+ *   sealer_deinit(&sl)                   nothing is under way: the loop has ended
  *
- * One sync takes all that gathered since the last one, and they begin at least LIMIT_LEDGER_SYNC_MS
- * apart. The loop goes on until everything is written. What cannot be written is said once and
- * comes late: when the session is opened again, or the next daemon starts. */
+ * One sync covers everything gathered since the last one, and syncs begin at least
+ * LIMIT_LEDGER_SYNC_MS apart. The loop goes on until everything is written. An entry that cannot be
+ * written is reported once and made late: when the session is opened again, or the next daemon
+ * starts. */
 #ifndef SEGUE_HOST_SEAL_H
 #define SEGUE_HOST_SEAL_H
 
@@ -31,7 +32,7 @@ void sealer_init(struct sealer *sl, uv_loop_t *loop, struct store *store);
 void sealer_deinit(struct sealer *sl);
 void sealer_add(struct sealer *sl, const struct ledger_entry *entry, bool now);
 
-/* A session that is over, and of which the ledger knows nothing, or nothing so late. */
+/* Adds a session that is over but missing from the ledger, or not there to its end. */
 void sealer_add_late(struct sealer *sl, const struct heads *heads, const struct brief *b, bool now);
 
 #endif

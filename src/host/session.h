@@ -1,8 +1,8 @@
-/* session.h - inside the host: one session, and what its parts share.
+/* session.h - internal to the host: one session, shared by its parts.
  *
- * host.c starts, opens and ends sessions and hands events to the core; append.c makes what was
- * decided durable and lets its effects go; calls.c is these effects: calls, waits, and what comes
- * back. A batch goes append.c -> session_run_effects -> a provider -> session_call_done ->
+ * host.c starts, opens and ends sessions and hands events to the core; append.c makes decisions
+ * durable and releases their effects; calls.c carries out these effects: calls, waits, and what
+ * comes back. A batch goes append.c -> session_run_effects -> a provider -> session_call_done ->
  * session_event -> session_flush, and so on. */
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
@@ -13,7 +13,7 @@
 
 /* A decision's records and the effects that wait for them. */
 struct session_batch {
-  struct record **records; /* in flight only kept for a watcher: the store has their lines */
+  struct record **records; /* while in flight, kept only for a watcher: the store has their lines */
   size_t record_count;
   struct effect *effects;
   size_t effect_count;
@@ -28,15 +28,15 @@ struct open_call { /* a call that was started */
   bool admitted; /* holds a place at the gate */
   struct call_request request;
   char *provider_session;   /* the request's: the state's may change while the call runs */
-  struct changes *changes;  /* it makes in the working tree, or NULL: nobody looks */
+  struct changes *changes;  /* what it changes in the working tree, or NULL: not tracked */
   bool cancelled;           /* before its provider was started */
-  enum error_class ends_as; /* a cancel that the core asked for says this; or CLASS_NONE */
+  enum error_class ends_as; /* the class of a cancel that the core asked for; or CLASS_NONE */
   struct provider_env *env; /* its session's, or that of its movement's folder */
   const char *top;          /* of what it may change: the session's folder, or its worktree's */
   int64_t started_ms;       /* real time */
   uv_work_t tests_work;     /* counts what a command tested */
-  bool looks, tells;        /* what it changes is to be found out, or its provider says it */
-  bool shares;              /* another call that is looked at was at work in the tree meanwhile */
+  bool looks, tells;        /* its changes are to be found out, or its provider reports them */
+  bool shares;              /* another tracked call worked in the tree meanwhile */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
@@ -44,13 +44,13 @@ struct open_call { /* a call that was started */
   uint64_t full_since;       /* as the session's, for its blobs */
 };
 
-struct grant { /* the gate let a queued call in; it starts when the record of that is durable */
+struct grant { /* the gate admitted a queued call; it starts when the record of that is durable */
   struct list_node in_session;
   long call;
   char *provider;
 };
 
-struct work_place { /* another folder than the session's that a movement works in */
+struct work_place { /* a folder other than the session's that a movement works in */
   struct work_place *next;
   char *cwd;
   struct provider_env env;
@@ -89,9 +89,10 @@ struct session {
   uint64_t recovered_seq;       /* of the last record that was read back; 0 in a new session */
   struct store_log *log;        /* NULL: not kept */
   bool may_have_leftovers;      /* read back: its last owner may have been killed with its shims */
-  uint64_t sealed_seq;          /* of the record that went to the ledger last */
+  uint64_t sealed_seq;          /* of the last record that went to the ledger */
   struct ledger_entry cut_head; /* the last record that was left then */
-  json_t *cut;                  /* off its end, by a person, or NULL: session_resume tells it */
+  /* what a person cut off its end, or NULL; session_resume records it */
+  json_t *cut;
   struct session_setup setup;
   const struct provider_registry *registry;
   const char *own_folders[2]; /* the logs; NULL-ended */
@@ -104,66 +105,66 @@ struct session {
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
   struct work_place *places;
-  struct folder_right *folder;  /* that it edits; NULL: it has none, or needs none */
-  bool folder_free;             /* nobody can have a right there: it edits all the same */
+  struct folder_right *folder;  /* to edit; NULL: it has none, or needs none */
+  bool folder_free;             /* there can be no rights there: it edits all the same */
   json_t *reports_written;      /* file -> SHA-256 of what was written last; or NULL */
-  char *unseen;                 /* why its calls' changes are not looked at any more, or NULL */
+  char *unseen;                 /* why its calls' changes are no longer tracked, or NULL */
   struct list calls;            /* struct open_call */
   struct list waits;            /* struct wait */
   struct list grants;           /* struct grant */
   struct list jobs;             /* struct git_job */
   uv_timer_t disk_timer;        /* the next try on a full disk */
-  uv_timer_t soon;              /* reports from the loop what was over while OPENING; gathers */
+  uv_timer_t soon;              /* reports from the loop what ended while OPENING; gathers */
   enum store_result now_result; /* of an append on the loop's thread, until `soon` */
   struct buf now_lines;
   struct err *now_err;
   uint64_t append_us;    /* when the one in flight began */
-  unsigned pool_appends; /* so many more go to the pool: the disk was slow */
+  unsigned pool_appends; /* how many more go to the pool: the disk was slow */
   int open_handles;
-  unsigned delivering;    /* calls that ended and are being told */
+  unsigned delivering;    /* calls that ended and are being reported */
   struct err *broken_err; /* why it is BROKEN, or was before it FINISHED */
 };
 
 /* --- host.c --- */
 
 void session_set_life(struct session *s, enum session_life life);
-/* Nothing new begins in it. */
+/* True if nothing new begins in it. */
 bool session_is_leaving(const struct session *s);
-/* Tells the core; what it decides joins the batch that is being filled. */
+/* Hands the core an event; what it decides joins the batch being filled. */
 void session_event(struct session *s, struct event *ev);
-/* Tells the watcher that it is over, once nothing of it is under way any more. */
+/* Tells the watcher that it is over, once nothing of it is under way. */
 void session_maybe_finish(struct session *s);
 
 /* --- append.c --- */
 
 /* Sends the batch that is being filled, unless one is in flight. */
 void session_flush(struct session *s);
-/* The same once the loop has told what else ended at this moment: siblings share a sync. */
+/* The same once the loop has reported what else ended at this moment: siblings share a sync. */
 void session_flush_soon(struct session *s);
 /* The durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
 void batch_clear(struct session_batch *b);
-/* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
+/* From now on nothing leaves the session, and the log is all there is. append_over: no append will
  * call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
 void session_trouble(const struct session *s, const char *message);
-/* Says once that the disk is full; false when it was so for long enough. */
+/* Reports once that the disk is full; false if it has been full for too long. */
 bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since);
 void session_space_again(struct session *s);
 
 /* --- calls.c --- */
 
 void session_run_effects(struct session *s, const struct session_batch *b);
-/* Cancels what runs and waits for nothing more. */
+/* Cancels what runs and drops what waits. */
 void session_begin_finish(struct session *s);
 struct open_call *session_open_call(struct session *s, long id);
-/* A provider's `done`. What a log cannot hold inline goes to blobs first; without a store it is
- * rendered readable. */
+/* A provider's `done`. Texts that a log cannot hold inline go to blobs first; without a store they
+ * are rendered readable. */
 void session_call_done(void *open_call, struct call_result *result);
-/* The gate's `told`: a call that waited was let in, or is to go elsewhere. */
+/* The gate's `told`: a waiting call was admitted, or must go elsewhere. */
 void session_on_gate(void *session, long id, enum admission_answer answer,
                      const struct admission_why *why);
-/* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
+/* Gives up all places that this session (or one of its calls) waits for or holds unused. */
 void session_leave_gate(struct session *s, long call);
 
 #endif

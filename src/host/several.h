@@ -1,4 +1,4 @@
-/* several.h - a loop of its own for several sessions at once: what `segue ask` runs on.
+/* several.h - a loop for several sessions at once, on which `segue ask` runs.
  *
  *   several_init(&s, logs, registry, sync_now, &err)   logs NULL: nothing is kept; then set turn,
  *                                                      stop and ctx
@@ -21,7 +21,7 @@ struct several {
   bool has_input, input_ready, closed;
   void *ctx;
   void (*turn)(void *ctx); /* never from within a watcher: sessions may be freed here */
-  /* cancel: for good; else resumably, for the reason. */
+  /* cancel: for good; otherwise resumably, for the reason. */
   void (*stop)(void *ctx, const char *reason, const char *message, bool cancel);
 };
 
@@ -32,8 +32,8 @@ void several_wake(struct several *s);
 void several_close(struct several *s);
 void several_deinit(struct several *s);
 
-/* Whether the next read of fd will not wait; where that cannot be told it is true. Else turn() is
- * called when there is something to read. One fd only. */
+/* True if the next read of fd will not block, or if that cannot be known. Otherwise turn() is
+ * called once there is something to read. One fd only. */
 bool several_input(struct several *s, int fd);
 
 #endif

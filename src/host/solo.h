@@ -1,4 +1,4 @@
-/* solo.h - one session on a loop of its own: what `segue run`, `resume` and `judge` are.
+/* solo.h - one session on a loop of its own, for `segue run`, `resume` and `judge`.
  *
  *   solo_init(&solo, logs, registry, &err)                   logs NULL: nothing is kept
  *   solo.session = host_start(&solo.host, ...) or host_open(...), with solo_finished as the
@@ -25,7 +25,7 @@ struct solo {
   uv_timer_t ticker;
   void (*tick)(void *ctx, uint64_t now_ms);
   void *tick_ctx;
-  /* Instead of `session`, where there are several: a signal asks to stop them, or (cancel) to end
+  /* Used instead of `session` if there are several: a signal asks to stop them or (cancel) to end
    * them for good. */
   void (*on_stop)(void *ctx, const char *reason, const char *message, bool cancel);
   void *stop_ctx;
@@ -39,7 +39,7 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
 void solo_finished(struct solo *solo);
 /* tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */
 int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx);
-/* Has a signal to stop or cancel come, though the loop may not know it yet? For who waits
+/* Has a signal to stop or cancel come, even if the loop does not know yet? For code that waits
  * elsewhere. */
 bool solo_signalled(void);
 void solo_deinit(struct solo *solo);

@@ -1,12 +1,12 @@
-/* steer.h - what a person says who takes a session further: a verdict, other providers, more turns.
+/* steer.h - what a person says when resuming a session: a verdict, other providers, more turns.
  *
  *   steer_parse(&st, body, registry, &err)       members as POST .../resume has them
  *   steer_set_scenario(&st, scenario)            the caller has read it
  *   steer_settle(&st, core, &user, registry, has_scenario, &err)     against the session as it is
  *   host_go(..., &st.core, ...) or host_accept(..., &st.core)
- *   steer_deinit(&st)                            accepts a zeroed one, which says nothing
+ *   steer_deinit(&st)                            accepts a zeroed one
  *
- * Beside what is said, the session goes on with the user's configuration as it is now. */
+ * Apart from that, the session goes on with the user's present configuration. */
 #ifndef SEGUE_HOST_STEER_H
 #define SEGUE_HOST_STEER_H
 
@@ -20,7 +20,8 @@ struct steer {
   char *why;
 };
 
-/* No member but these, NULL-ended; else err says which was perhaps meant. */
+/* Checks that there are no members but these (NULL-ended); otherwise err says which was perhaps
+ * meant. */
 bool steer_known_members(const json_t *body, const char *const *members,
                          struct err *err) MUST_CHECK;
 /* Members: rule, why, max_movements, add_budget, provider, providers, model, judge_provider;
@@ -31,9 +32,9 @@ bool steer_parse(struct steer *st, const json_t *body, const struct provider_reg
 bool steer_parse_fork(struct steer *st, const json_t *body,
                       const struct provider_registry *registry, struct err *err) MUST_CHECK;
 void steer_set_scenario(struct steer *st, json_t *scenario); /* taken: {path, sha256} */
-/* Something is said beside that it goes on. */
+/* True if something is said besides that it goes on. */
 bool steer_says(const struct steer *st);
-/* Makes the config and who says so; checks that the session can be taken further so. */
+/* Makes the config and the person; checks that the session can be resumed in this way. */
 bool steer_settle(struct steer *st, const struct core *core, const struct config *user,
                   const struct provider_registry *registry, bool has_scenario,
                   struct err *err) MUST_CHECK;
@@ -41,10 +42,10 @@ void steer_deinit(struct steer *st);
 
 /* The user that this process runs as: {uid, name}. A new reference. */
 json_t *steer_person(void);
-/* The movements of `providers` are the workflow's. */
+/* Checks that the movements in `providers` are the workflow's. */
 bool steer_movements_known(const json_t *changed, const struct workflow *workflow,
                            struct err *err) MUST_CHECK;
-/* A session's config with what the user's configuration says now, and `changed` on top of it. A new
+/* A session's config updated from the user's present configuration, with `changed` on top. A new
  * reference. */
 json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed);
 

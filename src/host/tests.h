@@ -1,4 +1,4 @@
-/* tests.h - the tests that a command ran, counted from its output or from its reports.
+/* tests.h - counts the tests that a command ran, from its output or its reports.
  *
  * Blocking: for a pool thread; touches only its arguments. */
 #ifndef SEGUE_HOST_TESTS_H
@@ -6,8 +6,8 @@
 
 #include "core/call.h"
 
-/* spec: the movement's `tests`. Reports are looked for below cwd; one that is older than since_ms
- * (of the real clock) is of another run. Sets result->tests: what could not be counted is no test,
+/* spec: the movement's `tests`. Reports are looked for below cwd; one older than since_ms (real
+ * time) belongs to another run. Sets result->tests: if they could not be counted there are none,
  * and `problem` says why. */
 void tests_count(struct str spec, const char *cwd, int64_t since_ms, struct call_result *result);
 

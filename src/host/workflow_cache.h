@@ -1,8 +1,8 @@
-/* workflow_cache.h - one workflow in memory for all sessions that run it.
+/* workflow_cache.h - keeps one workflow in memory for all sessions that run it.
  *
- * Kept by the SHA-256 of the resolved document, as session_start records it; what is found was
- * compared with the document itself. Workflows that no session uses any more are dropped when
- * another one is put in. */
+ * Keyed by the SHA-256 of the resolved document, as session_start records it; a hit is compared
+ * with the document itself. Workflows that no session uses any more are dropped when another is
+ * added. */
 #ifndef SEGUE_HOST_WORKFLOW_CACHE_H
 #define SEGUE_HOST_WORKFLOW_CACHE_H
 
@@ -13,11 +13,11 @@ struct workflow_cache;
 struct workflow_cache *workflow_cache_new(void);
 void workflow_cache_free(struct workflow_cache *cache);
 
-/* For a session_start record: borrowed, NULL when it is not there. */
+/* For a session_start record: borrowed, NULL if it is not there. */
 struct workflow *workflow_cache_find(const struct workflow_cache *cache, const json_t *start);
 void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf);
 
-/* The cached one of the same document instead of `wf`, whose reference is taken over. */
+/* Returns the cached workflow of the same document instead of `wf`, whose reference it takes. */
 struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf);
 
 #endif

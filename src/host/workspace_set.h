@@ -1,19 +1,20 @@
-/* workspace_set.h - what a user, a flag or a request says of worktrees, checked.
+/* workspace_set.h - checks what a user, a flag or a request says about worktrees.
  *
  *   workspace:                 # config.yaml; a word is {mode: WORD}
- *     mode: worktree           # what workflows that say nothing get
+ *     mode: worktree           # the default for workflows
  *     commit: off | movement | end
  *     branch: segue/{id}
  *     base: HEAD
  *     folder: /somewhere       # worktrees lie there
  *     copy: [.env]             # files that git does not have, from the main tree
  *     link: [node_modules]     # the same, as symbolic links
- *     submodules: true         # are there in a worktree, too
+ *     submodules: true         # are also there in a worktree
  *     hooks: true              # hooks, filters and drivers of the repository run
  *     author: NAME <EMAIL>
  *     message: "{movement}: {task}"
  *
- * Flags and requests know the first four only: what is copied, and what may run, is the user's. */
+ * Flags and requests have only the first four: what is copied and what may run is for the user to
+ * say. */
 #ifndef SEGUE_HOST_WORKSPACE_SET_H
 #define SEGUE_HOST_WORKSPACE_SET_H
 

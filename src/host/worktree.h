@@ -1,15 +1,15 @@
-/* worktree.h - git's work for a session: its worktree, and commits of what was done there.
+/* worktree.h - git's work for a session: its worktree, and commits of the work there.
  *
  *   session_start_worktree(s, turn)    EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
  *                                      EVENT_WORKTREE comes from the loop
- *   session_cancel_worktrees(s)        the session is over: what runs is ended, nobody is told
+ *   session_cancel_worktrees(s)        the session is over: ends what runs, without a callback
  *   worktree_check(config, wf, &err)   before a start: git is there, and a repository in
  *                                      which a branch of a fixed name is still free
  *
- * A worktree lies in worktrees/ of the user's state folder, or where `workspace: {folder}` of his
- * configuration says, and is named by its session (and its turn): what a crash left of one that was
- * never said to be made is removed and made anew; no call can have worked in it. Never is the main
- * tree, or a worktree of somebody else, touched. Each step is a run of git of its own. */
+ * A worktree is in worktrees/ of the user's state folder, or where `workspace: {folder}` of the
+ * configuration says, and is named after its session (and turn). What a crash left of one that was
+ * never recorded as made is removed and made again; no call can have worked in it. The main tree
+ * and other people's worktrees are never touched. Each step is a separate run of git. */
 #ifndef SEGUE_HOST_WORKTREE_H
 #define SEGUE_HOST_WORKTREE_H
 

@@ -1,4 +1,4 @@
-/* internal.h - what the parts of host/worktree.h share: a job, which is a list of steps, each a run
+/* internal.h - shared by the parts of host/worktree.h: a job, which is a list of steps, each a run
  * of git.
  *
  * job.c takes a job through its steps and tells the session; make.c has those that make a worktree,
@@ -18,7 +18,7 @@ struct git_job {
   const struct git_step *steps;
   size_t at;
   unsigned tries;
-  size_t item; /* of a step that is taken several times */
+  size_t item; /* for a step that is taken several times */
   struct git git;
   struct err err;
   char *source; /* where the session works without a worktree */
@@ -31,8 +31,8 @@ struct git_job {
   bool cancelled;
 };
 
-/* `ask` fills what to run; false: nothing, go on. `take` reads the answer; false: err is set. A
- * list of steps ends with one whose `ask` is NULL. */
+/* `ask` fills in what to run; false: nothing to run, go on. `take` reads the answer; false: err is
+ * set. A list of steps ends with one whose `ask` is NULL. */
 struct git_step {
   bool (*ask)(struct git_job *job, struct git_ask *ask);
   bool (*take)(struct git_job *job, const struct git_answer *answer);
@@ -42,7 +42,7 @@ extern const struct git_step git_make_steps[], git_commit_steps[];
 enum { GIT_LIST_STEP = 3 }; /* of git_make_steps: the one that lists worktrees */
 
 /* EVENT_WORKTREE's data when all steps were taken. New. Calls work in the same folder below the top
- * as the session does, also where git has no file of it. */
+ * as the session does, even if git has no file in it. */
 json_t *git_job_made(struct git_job *job);
 json_t *git_job_committed(const struct git_job *job);
 
@@ -55,8 +55,8 @@ char *git_line_of(const struct git_answer *answer);
 void git_ask_set(struct git_ask *ask, const char *folder, const char *const *words);
 #define WORDS(ask, folder, ...) git_ask_set(ask, folder, (const char *const[]){__VA_ARGS__, NULL})
 
-/* git that was killed leaves locks behind. In a worktree, and on a branch, of its own nobody is at
- * work but the session. */
+/* A killed git leaves locks behind. In its own worktree, and on its own branch, only the session is
+ * at work. */
 void git_drop_lock(const struct buf *folder, const char *name);
 void git_drop_branch_lock(const struct git_job *job, const struct repo *repo);
 

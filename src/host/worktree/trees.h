@@ -1,14 +1,13 @@
-/* trees.h - the worktrees of a session and what it changed, as its log tells them.
+/* trees.h - the worktrees of a session and what it changed, according to its log.
  *
- *   trees_read(&t, &ref, &err)       reads its log, so never on a loop; nothing is asked of git
- *   trees_ask_diff(&t, &ask)         what to ask git, to get the lines that it changed, and
- *   trees_take_diff(&answer, &out)   what of the answer is shown
+ *   trees_read(&t, &ref, &err)       reads its log, so never on a loop; does not ask git
+ *   trees_ask_diff(&t, &ask)         what to ask git for the lines that it changed, and
+ *   trees_take_diff(&answer, &out)   what to show of the answer
  *   trees_deinit(&t)                 accepts a zeroed one
  *
- * Sessions that work in their folder have no item; their commits are there all the same. The diff
- * lies between the commit that is checked out (of a worktree: the one it began from) and the files
- * as they are now. Files that git does not know are not in it, and no program of the repository's
- * is run. */
+ * Sessions that work in their folder have no item; their commits are listed all the same. The diff
+ * is between the commit that is checked out (for a worktree: the one it began from) and the files
+ * as they are now. It leaves out untracked files, and runs no program of the repository's. */
 #ifndef SEGUE_HOST_TREES_H
 #define SEGUE_HOST_TREES_H
 
@@ -26,7 +25,7 @@ struct tree_item {
 
 struct trees {
   char session[STORE_ID_BYTES];
-  char *cwd;      /* where it was started: a folder of the repository */
+  char *cwd;      /* where it was started: a folder in the repository */
   char *task;     /* its first line */
   json_t *source; /* where it came from: config.source; or NULL */
   struct tree_item *items;
@@ -40,13 +39,13 @@ struct trees {
 
 bool trees_read(struct trees *t, const struct store_ref *ref, struct err *err) MUST_CHECK;
 void trees_deinit(struct trees *t);
-/* The session's own. NULL: err says that it has none. */
+/* The session's own worktree. NULL: err says that it has none. */
 const struct tree_item *trees_own(const struct trees *t, struct err *err);
 bool trees_is_there(const char *folder);
 
-/* False: it changed nothing that is known. The words are borrowed from t. */
+/* False: no changes are known. The words are borrowed from t. */
 bool trees_ask_diff(const struct trees *t, struct git_ask *ask);
-/* Appends whole lines. True: there is more of it. No repository, or no commit, gives none. */
+/* Appends whole lines; none without a repository or a commit. True: there are more. */
 bool trees_take_diff(const struct git_answer *answer, struct buf *out);
 
 #endif
