@@ -1,4 +1,4 @@
-/* http/address.h - to which network addresses a request may go, asked of resolved addresses: a name
+/* address.h - which network addresses a request may go to, checked on resolved addresses: a name
  * says nothing about where it leads. Pure. */
 #ifndef SEGUE_HTTP_ADDRESS_H
 #define SEGUE_HTTP_ADDRESS_H
@@ -15,7 +15,7 @@ enum http_address {
 /* An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4) counts as itself. Other
  * families are forbidden. */
 enum http_address http_address_kind(const struct sockaddr *address);
-/* The same of a literal ("::ffff:127.0.0.1"); what is none is forbidden. */
+/* The same for a literal ("::ffff:127.0.0.1"); anything else is forbidden. */
 enum http_address http_address_of_text(const char *literal);
 
 #endif

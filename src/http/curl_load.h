@@ -1,6 +1,6 @@
 /* curl_load.h - libcurl, loaded at the first HTTP request instead of at every start.
  *
- * Linked, it would cost each start of the program some 4 ms: it draws in about thirty libraries,
+ * Linked, it would cost every start of the program about 4 ms: it draws in about thirty libraries,
  * and most commands never speak HTTP. The types are those of <curl/curl.h>; the functions are
  * called through the table. */
 #ifndef SEGUE_HTTP_CURL_LOAD_H

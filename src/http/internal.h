@@ -1,4 +1,4 @@
-/* Declares what http.c and curl.c share: exchanges, their lanes, and the side of libcurl. */
+/* internal.h - shared by http.c and curl.c: exchanges, their lanes, and the libcurl side. */
 #ifndef SEGUE_HTTP_INTERNAL_H
 #define SEGUE_HTTP_INTERNAL_H
 
@@ -23,8 +23,8 @@ enum exchange_state {
 #undef XS_ENUM
 };
 
-/* A handle of libcurl and whom it serves: the callbacks get this, so that nothing of it is to be
- * set anew for each request. */
+/* A handle of libcurl and the exchange it serves. The callbacks get this, so that nothing need be
+ * set again for each request. */
 struct http_easy {
   CURL *easy;
   struct http_exchange *exchange;
@@ -76,10 +76,10 @@ struct http {
 
 /* --- http.c, for the callbacks of libcurl --- */
 
-/* Why it ends, unless that is known already. */
+/* Sets why it ends, unless that is already known. */
 void exchange_set_end(struct http_exchange *x, enum http_end_kind kind, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
-/* It ends with HTTP_END_NETWORK, from the loop; also within callbacks of libcurl. */
+/* Ends it with HTTP_END_NETWORK, from the loop; may be called within callbacks of libcurl. */
 void exchange_fail_soon(struct http_exchange *x, const char *why);
 void exchange_note_byte(struct http_exchange *x); /* it does not stall */
 void exchange_arm_clock(struct http_exchange *x); /* its next limit of time rings */

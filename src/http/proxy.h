@@ -1,16 +1,15 @@
-/* http/proxy.h - the way out for a program without a network of its own: an HTTP proxy on a Unix
- * socket, which lets through to named hosts and to nothing else.
+/* proxy.h - the way out for a program without a network of its own: an HTTP proxy on a Unix socket
+ * that lets it reach named hosts and nothing else.
  *
  *   p = proxy_new(&(struct proxy_spec){...}, &err)    listens at FOLDER/PROXY_SOCKET
- *   proxy_free(p)     closes what is open; `refused` is not called any more; its memory goes with
+ *   proxy_free(p)     closes what is open; `refused` is no longer called; its memory is freed in
  *                     later turns of the loop
  *
- * It takes CONNECT, by name, and carries the bytes without looking at them: nothing is
- * intercepted. A plain request (GET http://HOST/...) is carried to its host likewise, as one
- * connection for that host alone. Names are looked up here, so who uses it needs no DNS. An address
- * is no name: it is let through only where the list has that address itself. Where a name leads is
- * asked of the resolved address (address.h): never to link-local ones, and to loopback only by a
- * loopback's name.
+ * It takes CONNECT by name and passes the bytes on without looking at them: nothing is intercepted.
+ * A plain request (GET http://HOST/...) is passed to its host in the same way, on a connection for
+ * that host alone. Names are looked up here, so its users need no DNS. An address is not a name: it
+ * is let through only if the list has that very address. The resolved address decides where a name
+ * may lead (address.h): never to link-local addresses, and to loopback only under a loopback name.
  *
  * Where segue itself has to go through a proxy (`upstream`), so do CONNECTs to other machines. */
 #ifndef SEGUE_HTTP_PROXY_H
@@ -26,7 +25,7 @@
 
 struct proxy_spec {
   uv_loop_t *loop;
-  const char *folder;       /* where the socket is made; others must not get into it */
+  const char *folder;       /* where the socket is made; nobody else may have access to it */
   const char *const *hosts; /* NULL-ended, copied: see proxy_lets */
   const char *upstream;     /* http://[USER:WORD@]HOST:PORT, a proxy behind this one; or NULL */
   /* Called once for each HOST:PORT that was asked for and refused; LIMIT_PROXY_REFUSALS of them. */
@@ -42,15 +41,15 @@ void proxy_free(struct proxy *p); /* NULL is fine */
  * :PORT, or an address. Case does not count. Pure. */
 bool proxy_lets(const char *const *hosts, struct str host, unsigned port);
 
-/* HOST and HOST:PORT, [ADDRESS]:PORT; false: it is neither. `port` stays where none is said. The
- * host is borrowed, without brackets. Pure. */
+/* HOST and HOST:PORT, [ADDRESS]:PORT; false: it is neither. `port` is unchanged if none is given.
+ * The host is borrowed, without brackets. Pure. */
 bool proxy_split(struct str text, struct str *host, unsigned *port);
 
 /* True when a name can only mean this machine: localhost, 127.0.0.1, ::1 and what is below them. */
 bool proxy_is_loopback(struct str host);
 
-/* http://[USER:WORD@]HOST:PORT to HOST:PORT, and what to log in with there in base64, or NULL; both
- * are the caller's. Of another kind (socks5://) both are NULL. */
+/* Splits http://[USER:WORD@]HOST:PORT into HOST:PORT and the login in base64, or NULL; both belong
+ * to the caller. For another kind (socks5://) both are NULL. */
 void proxy_read_upstream(struct str url, char **where, char **credentials);
 
 #endif
