@@ -1,5 +1,5 @@
-/* pull.h - walks JSON text member by member and builds nothing: for those who want a few members
- * out of millions of records.
+/* pull.h - walks JSON text member by member and builds nothing, for reading a few members out of
+ * millions of records.
  *
  *   struct pull at = pull_of(text);
  *   if (pull_open(&at, '{'))
@@ -9,9 +9,9 @@
  *     }
  *   if (at.bad) ...                                              what was taken counts for nothing
  *
- * Not a validator: what is skipped is only crossed, minding strings and brackets (jscan_value is
- * strict). Once bad, it stays so and every call gives false. Texts are the bytes between the
- * quotes, escapes and all, borrowed from the text: see pull_decode. No recursion, no memory. */
+ * Not a validator: skipping only minds strings and brackets (jscan_value is strict). Once bad, it
+ * stays bad and every call returns false. Texts are the bytes between the quotes, escapes and all,
+ * borrowed from the text: see pull_decode. No recursion, no memory. */
 #ifndef SEGUE_JSON_PULL_H
 #define SEGUE_JSON_PULL_H
 
@@ -29,22 +29,22 @@ struct pull pull_of(struct str text);
 
 /* Enters an object ('{') or an array ('['). False: the value is something else and was skipped. */
 bool pull_open(struct pull *at, char bracket);
-/* The next member's key; the value behind it comes next. False: the object is over. */
+/* The next member's key; its value comes next. False: the object is over. */
 bool pull_key(struct pull *at, struct str *key);
 /* True when an item comes next. False: the array is over. */
 bool pull_item(struct pull *at);
 
-/* The value, when it is of that kind; else false, and it was skipped. */
+/* The value if it is of that kind; otherwise false, and it was skipped. */
 bool pull_text(struct pull *at, struct str *raw);
 bool pull_integer(struct pull *at, int64_t *value);
 bool pull_number(struct pull *at, double *value);
 bool pull_true(struct pull *at);
 void pull_skip(struct pull *at);
-/* Skips it and tells what it was: its bytes as they stand. */
+/* Skips the value and returns its bytes as they are. */
 struct str pull_raw(struct pull *at);
 
-/* The text that raw bytes of pull_text or pull_key mean. Without an escape in them they are it;
- * else it is written to `scratch`. Broken escapes stay as they are. */
+/* The text that raw bytes from pull_text or pull_key stand for: the bytes themselves if they have
+ * no escape, otherwise decoded into `scratch`. Broken escapes stay as they are. */
 struct str pull_decode(struct str raw, struct buf *scratch);
 
 #endif

@@ -1,12 +1,12 @@
-/* Reads one RFC 8259 value out of bytes, strictly, and builds a jansson tree.
+/* scan.h - reads one RFC 8259 value from bytes, strictly, and builds a jansson tree.
  *
  * It exists because jansson's own reader refuses JSON that RFC 8259 allows: lone surrogates
- * (section 8.2), integers beyond 64 bits (section 6), \u0000, and values it cannot stop behind.
+ * (section 8.2), integers beyond 64 bits (section 6), \u0000, and values followed by other text.
  * Order of calls: jscan_init, any number of jscan_value, jscan_deinit. The text is borrowed and
  * need not end in NUL. All offsets and lengths are in bytes. A value handed out belongs to the
  * caller (json_decref).
  *
- * What becomes of the corners:
+ * Corner cases:
  *  - lone surrogate escapes become U+FFFD; of duplicate keys the last wins; \u0000 is kept (use
  * json_string_length);
  *  - an integer that fits int64 is a JSON integer; one that does not fit is a JSON real, rounded to
@@ -34,7 +34,7 @@
 
 enum jscan_code {
   JSCAN_OK,
-  JSCAN_SYNTAX,      /* a byte which cannot stand there */
+  JSCAN_SYNTAX,      /* a byte that cannot be there */
   JSCAN_TRUNCATED,   /* the text ended inside the value */
   JSCAN_CONTROL,     /* raw control character in a string */
   JSCAN_ESCAPE,      /* unknown or incomplete escape in a string */
@@ -48,8 +48,8 @@ struct jscan {
   size_t n;
   struct buf decoded;     /* the last string that had escapes */
   struct buf decoded_key; /* a key that had escapes, waiting for its value */
-  size_t skip_left; /* bytes that jscan_skip may still cross: 4 for each of the text keeps all of it
-                       linear */
+  size_t skip_left; /* bytes that jscan_skip may still cross: 4 per byte of text keeps everything
+                     * linear */
 };
 
 struct jscan_result {
@@ -59,7 +59,7 @@ struct jscan_result {
   size_t last_string; /* opening quote of the string directly before the failure, or SIZE_MAX */
   bool member_seen;   /* a quoted key and its colon were read: this was meant to be JSON */
   bool closed;        /* DEPTH only: the closing bracket was found, end is meaningful */
-  bool duplicate_key; /* a key stood twice in one object */
+  bool duplicate_key; /* a key occurred twice in one object */
 };
 
 void jscan_init(struct jscan *js, const char *text, size_t n);
@@ -89,7 +89,7 @@ jscan_code_name(enum jscan_code code); /* "syntax", "depth_limit", "number_range
 /* Is c one of the bytes of set? NUL never is, unlike with strchr. */
 bool jscan_one_of(const char *set, char c);
 
-/* Gives back what jansson made, or aborts: it fails only where memory has run out. */
+/* Returns what jansson made, or aborts: it fails only when out of memory. */
 static inline json_t *jscan_made(json_t *v) {
   if (v == NULL)
     BUG("out of memory");
