@@ -1,11 +1,11 @@
-/* aggregate.h - all("X"), any("X"): a rule of a movement with children, on what they were judged.
+/* aggregate.h - all("X"), any("X"): a rule of a movement with children about their verdicts.
  *
  *   all("X")        every child's label is X, and there is one
  *   all("X", "Y")   as many children as labels, the first X, the second Y
  *   any("X", "Y")   some child's label is one of them
  * Labels may stand in quotes, with \" and \\, or bare. `error` is a child that failed, `none` one
- * without a verdict. Read into an expression over `parts`, so that whoever evaluates when()
- * evaluates these too. Source: takt 0.39.0, whose forms these are. */
+ * without a verdict. Read into an expression over `parts`, so that the evaluator of when() handles
+ * these too. The forms are those of takt 0.39.0. */
 #ifndef SEGUE_JUDGE_AGGREGATE_H
 #define SEGUE_JUDGE_AGGREGATE_H
 
@@ -27,7 +27,7 @@ struct aggregate {
 bool aggregate_parse(struct arena *arena, struct str text, struct aggregate *out,
                      size_t *error_offset, struct err *err) MUST_CHECK;
 
-/* Appends the expression over parts[].label that is true when it holds. */
+/* Appends the expression over parts[].label that is true if the aggregate holds. */
 void aggregate_expression(const struct aggregate *aggregate, struct buf *out);
 
 #endif
