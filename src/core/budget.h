@@ -46,9 +46,8 @@ uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint
 void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out);
 /* As session_stop has it. New. */
 json_t *budget_json(const struct budget_hit *hit);
-/* What watchers learn at the end of a call: limits that are now four fifths used, and limits that
- * cannot see its use. usage: as in its call_end; NULL: it reported none. New; NULL: nothing to
- * say. */
+/* Tells watchers at the end of a call: limits that are now four fifths used, and limits that cannot
+ * see its use. usage: as in its call_end; NULL: it reported none. New; NULL: nothing to say. */
 json_t *budget_notes(const struct core *core, const struct turn *turn, const struct call *call,
                      const json_t *usage, int64_t duration_ms, bool answered);
 /* The same for a turn or a call that begins now in this movement. */

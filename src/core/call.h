@@ -79,7 +79,7 @@ enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, 
 const char *admission_name(enum admission_answer admission); /* wait, admitted, use_fallback */
 bool admission_from_name(struct str name, enum admission_answer *out);
 
-/* What a provider is given. `prepare` borrows it; `start` keeps nothing beyond the end of the
+/* A provider is given this. `prepare` borrows it; `start` keeps nothing beyond the end of the
  * call. */
 struct call_request {
   const char *session;
@@ -128,7 +128,7 @@ bool text_needs_blob(struct str s);
  */
 json_t *text_render(struct str s);
 
-/* What a provider returns. Whoever holds it owns it: call_result_deinit. */
+/* A provider returns this. Whoever holds it owns it: call_result_deinit. */
 struct call_result {
   enum error_class class; /* CLASS_NONE: answered */
   char message[512];      /* of an error, readable, without secrets */
@@ -146,9 +146,9 @@ struct call_result {
   size_t files_more; /* further ones, if there are very many */
   bool files_shared; /* another call worked there meanwhile; some may be its changes */
   json_t *usage;     /* tokens and money, as in a log's call_end; or NULL */
-  /* What a call of several requests asked and got, in order, or NULL: {"asked": "think" or
-   * "answer", "appended"? (behind the call's prompt), "text", "reasoning"?, "enforced"?, "usage"?,
-   * "error"?}. */
+  /* The requests of a call that needed several, with their answers, in order, or NULL: {"asked":
+   * "think" or "answer", "appended"? (behind the call's prompt), "text", "reasoning"?, "enforced"?,
+   * "usage"?, "error"?}. */
   json_t *requests;
   char provider_session[128];
   uint64_t dropped_bytes;       /* cut out of the text; a line in it says where */

@@ -35,7 +35,7 @@ enum event_kind {
   EVENT_DRAIN,    /* env.draining was set: stops the session when no call is running */
 };
 
-/* What a person who resumes a session may say besides. All borrowed; NULL: nothing. */
+/* A person who resumes a session may say this too. All borrowed; NULL: nothing. */
 struct core_steer {
   const json_t *by;      /* who: {uid, name}; NULL: nobody, the program itself goes on */
   const json_t *config;  /* resolved again, replacing the session's */

@@ -23,8 +23,8 @@ void kept_answer(struct core *core, const struct movement *m, struct str text, u
 void kept_each_report(const struct core *core, void (*fn)(void *ctx, const struct kept_text *kept),
                       void *ctx);
 
-/* What a judge reads: the turn's judged reports, each under its name, and then its answer. False:
- * there is only the answer, and nothing was made. The caller frees joined->joints. */
+/* Joins what a judge reads: the turn's judged reports, each under its name, and then its answer.
+ * False: there is only the answer, and nothing was made. The caller frees joined->joints. */
 bool kept_judged(const struct turn *turn, struct buf *text, struct joined *joined);
 
 #endif

@@ -38,7 +38,7 @@ bool people_alone(const struct core *core);
 void people_stop(struct step *s);
 /* The fold: the question is settled. */
 void people_forget(struct turn *turn);
-/* What people answered the turn's movement, for its prompt; empty: nothing. Borrowed. */
+/* People's answers to the turn's movement, for its prompt; empty: nothing. Borrowed. */
 struct str people_told(const struct core *core, const struct turn *turn);
 
 #endif

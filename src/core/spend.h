@@ -46,7 +46,7 @@ struct spend spends_of_provider(const struct spends *spends, struct str provider
 /* An attempt of a call is over. usage: as in its call_end, or NULL. */
 void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
                 struct str provider, const json_t *usage, int64_t duration_ms);
-/* What a single attempt used. */
+/* The use of a single attempt. */
 struct spend spend_of(const json_t *usage, int64_t duration_ms);
 /* As session_end tells it. A new reference. */
 json_t *spends_json(const struct spends *spends);

@@ -75,7 +75,7 @@ void step_guard_call(struct step *s, const struct turn *turn, const struct call 
 void step_end_over_budget(struct step *s);
 void step_explain_end(const struct core *core, const struct turn *turn, const struct call *call,
                       struct call_result *r);
-/* What an attempt used: what its end says, or what it reported before. New or NULL. */
+/* The use of an attempt: from its end, or from what it reported before. New or NULL. */
 json_t *step_call_usage(const struct core *core, const struct call *call,
                         const struct call_result *r);
 /* Puts what watchers should know of budgets; takes it, NULL is nothing. */
