@@ -1,7 +1,7 @@
 /* chain.h - the judge chain: which rule, and why. Pure: no clock, no I/O, no memory between calls.
  *
- * The chain of one turn is a function of what has been recorded: the stage objects so far (bodies
- * of `stage` records, in order) and the replies of the judge calls. Ask it again and again:
+ * The chain of one turn depends only on what has been recorded: the stage objects so far (bodies of
+ * `stage` records, in order) and the replies of the judge calls. Call it repeatedly:
  *
  *   chain_next(&spec, stages, replies, n, &step)
  *     CHAIN_CALL         start a judge call for step.stage (a reask when step.reask), come back
@@ -11,25 +11,25 @@
  *     CHAIN_NO_MATCH     answers were readable (or none was asked for) but none named a rule
  *     CHAIN_UNAVAILABLE  calls were made and no stage got a readable answer: never a verdict
  *     CHAIN_FAILED       a when() expression cannot be evaluated; step.reason says why
- *     CHAIN_SPLIT        a panel is split and a person is to say; step.reason says how
+ *     CHAIN_SPLIT        a panel is split and a person must decide; step.reason says how
  *   chain_step_deinit(&step)
  *
  * Order: when() rules that stand before the first label; auto_select when one label is left; then
- * the configured stages. After a label is chosen the rules are walked in file order with that label
- * fixed: its guard must hold, and a true when() that stands earlier wins.
+ * the configured stages. After a label is chosen, the rules are walked in file order with that
+ * label fixed: its guard must hold, and an earlier when() that is true wins.
  *
- * A stage whose evidence names two rules is ambiguous: it decides nothing and the next is tried.
+ * A stage whose evidence names two rules is ambiguous: it decides nothing, and the next is tried.
  * After a judge found that no rule holds ("none"), an agent's own tag is ambiguous at best.
  *
- * A panel judges each stage that calls by votes: each is a stage object with "vote", the last one,
- * without, is what they decide. Not enough that agree is ambiguous.
+ * A panel judges each stage that calls by votes: each vote is a stage object with "vote", and the
+ * last object, without it, is their decision. Too few that agree is ambiguous.
  *
- * A stage object: {"stage", "outcome", "class"?, "calls": [call ids], "extract_stage"?,
- * "errors": [..], "rule"?, "tag"?, "none"?, "vote"?, "candidates"?, "mentions"?, "reason"?,
- * "provider"?, "model"?, "prompt_sha256"?, "usage"?, "duration_ms"}. Provider and model are
- * those that answered last, or were asked last when none did; usage is that of all its calls.
- * Candidates and mentions are {"rule"?, "text"?, "line"?, "stage"?}: what conflicts, and tags that
- * stand where they decide nothing. */
+ * A stage object: {"stage", "outcome", "class"?, "calls": [call ids], "extract_stage"?, "errors":
+ * [..], "rule"?, "tag"?, "none"?, "vote"?, "candidates"?, "mentions"?, "reason"?, "provider"?,
+ * "model"?, "prompt_sha256"?, "usage"?, "duration_ms"}. Provider and model are those that answered
+ * last, or were asked last when none did; usage is that of all its calls. Candidates and mentions
+ * are {"rule"?, "text"?, "line"?, "stage"?}: conflicting answers, and tags in places where they
+ * decide nothing. */
 #ifndef SEGUE_JUDGE_CHAIN_H
 #define SEGUE_JUDGE_CHAIN_H
 
@@ -63,10 +63,11 @@ struct chain_spec { /* all borrowed */
   int max_reasks;   /* per stage that reads a value, and per vote */
   int panel, agree; /* judges of each stage that calls, and how many must agree; 0: one judge */
   bool split_asks;  /* a panel that is split ends the chain: CHAIN_SPLIT */
-  int rotation;     /* with which of the offered rules a question begins, from 0 */
+  int rotation;     /* index of the offered rule that a question begins with */
   struct str agent_text; /* the agent's own last message: for phase1_tag */
-  bool joined;       /* that text is of a group's children: the last of them would decide for all */
-  const json_t *env; /* object: roots of when() expressions */
+  /* that text is a group's children's: its last line would decide for all of them */
+  bool joined;
+  const json_t *env;  /* object: roots of when() expressions */
   bool deterministic; /* no label can be chosen: there is no answer to judge */
 };
 
@@ -119,7 +120,7 @@ size_t chain_shown(const struct chain_spec *spec, const struct rule **out);
  * and the offered ones; NULL for the others. New reference to a shared value: never change it. */
 json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage);
 
-/* The tag with which `text`, read as that stage reads it, names a rule. False: none does, but
+/* Finds the tag that names a rule in `text`, read as that stage reads it. False: there is none, but
  * tag->mentions may hold some. */
 bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_stage stage,
                     struct tag_result *tag);

@@ -1,5 +1,5 @@
-/* reading.h - Reads a judge's reply to a checked value: the backend's own structured value, or the
- * one answer of the text (extract/sole.h), and what the whole schema says of it.
+/* reading.h - turns a judge's reply into a checked value: the backend's own structured value, or
+ * the single answer in the text (extract/sole.h), checked against the whole schema.
  *
  *   reading_init(&r, schema, key, structured, text, report)
  *   reading_deinit(&r)
@@ -25,8 +25,8 @@ struct reading {
   struct sole sole; /* of the text; zero for a native value */
 };
 
-/* `key` is the member that names the rule. `report`: the text that was judged, of which an echo is
- * no answer; may be empty. */
+/* `key` is the member that names the rule. `report`: the judged text, an echo of which is not an
+ * answer; may be empty. */
 void reading_init(struct reading *r, const struct schema *schema, const char *key,
                   const json_t *structured, struct str text, struct str report);
 void reading_deinit(struct reading *r);

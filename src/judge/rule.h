@@ -1,9 +1,9 @@
 /* rule.h - one rule of a movement: a condition and where it leads.
  *
- * Condition forms: a plain label; when(EXPR); label && when(EXPR); of a movement with children
- * also all(...), any(...), alone or before && when(EXPR). The text is trimmed. A text that begins
- * with when(, all(, any( or ai( but is not well formed is an error, never a label.
- * Clauses are split on && outside quotes and parentheses. Numbers are 1-based, in file order. */
+ * Condition forms: a plain label; when(EXPR); label && when(EXPR); with children also all(...),
+ * any(...), alone or before && when(EXPR). The text is trimmed. A text that begins with when(,
+ * all(, any( or ai( but is not well formed is an error, never a label. Clauses are split on &&
+ * outside quotes and parentheses. Numbers are 1-based, in file order. */
 #ifndef SEGUE_JUDGE_RULE_H
 #define SEGUE_JUDGE_RULE_H
 
@@ -26,7 +26,7 @@ struct rule {
   const struct aggregate *aggregate; /* of all(...) and any(...), which are RULE_WHEN; or NULL */
   struct str next;                   /* movement name, COMPLETE or ABORT */
   struct str appendix;               /* shown with the rule; may be empty */
-  bool is_global;                    /* of the workflow: what it cannot look at here is false */
+  bool is_global;                    /* from the workflow: what it cannot see here is false */
   bool interactive_only;             /* hidden while the session is not interactive */
   bool asks;                         /* a person answers, then the movement runs again */
 };
@@ -36,7 +36,7 @@ struct rule {
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
                 struct err *err) MUST_CHECK;
 
-/* all(), any() and votes know a child's rule by its label, or by a when() as it is written. */
+/* The name of a child's rule for all(), any() and votes: its label, or its when() as written. */
 struct str rule_vote(const struct rule *rule);
 
 /* Appends the tag that stands for a rule: [NAME:N], ASCII letters of the movement's name in upper
