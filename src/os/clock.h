@@ -1,7 +1,8 @@
 /* clock.h - the one place that reads the system's clocks.
  *
- * What is told to people and written to logs is real time, which can be set back. What is measured,
- * or waited for, is monotonic. A loop's own time (uv_now) is monotonic too, as of its last turn. */
+ * Times shown to people and written to logs are real time, which can be set back. Measuring and
+ * waiting use monotonic time. A loop's own time (uv_now) is monotonic too, as of its last
+ * iteration. */
 #ifndef SEGUE_OS_CLOCK_H
 #define SEGUE_OS_CLOCK_H
 

@@ -9,20 +9,20 @@
 int fs_open_folder(const char *path);
 /* Opens a path below that folder and never outside of it: the kernel checks each step, symbolic
  * links included. With O_CREAT the mode is 0644. Never waits for a FIFO's other end (O_NONBLOCK)
- * and closes on exec. -1: errno, EXDEV of a path that leads out. Kernels and sandboxes that know
- * no openat2 get it folder by folder, without any link. */
+ * and closes on exec. -1: errno, EXDEV for a path that leads out. Without openat2 (old kernels,
+ * some sandboxes) it goes folder by folder and follows no links. */
 int fs_open_beneath(int folder, const char *path, int flags);
 int fs_open_folder_beneath(int folder, const char *path); /* as fs_open_folder */
 
-/* A lock on the whole file, for writing, that belongs to the open descriptor: it goes when the last
- * copy of that is closed, so with its process at the latest. Does not wait. False: errno. */
+/* Takes a write lock on the whole file that belongs to the open descriptor: it is released when the
+ * last copy of that is closed, at the latest when the process ends. Does not wait. False: errno. */
 bool fs_lock(int fd);
-/* The same, but waits up to so long for another one to let it go; 0 does not wait. Who was killed
- * holds a lock for as long as a program that he was just starting has not been executed. */
+/* The same, but waits up to wait_ms for another holder to release it. A killed process may hold a
+ * lock a little longer: until the program it was just starting has been executed. */
 bool fs_lock_within(int fd, unsigned wait_ms);
 /* Does this errno of fs_lock mean that another one holds it? */
 bool fs_lock_is_taken(int number);
-/* Does another descriptor hold the lock now? False also where it cannot be told. */
+/* Does another descriptor hold the lock now? Also false if that cannot be known. */
 bool fs_is_locked(int fd);
 
 /* A path that leads to an open file again, whatever became of its name. Needs /proc. */
@@ -32,7 +32,7 @@ void fs_path_of(int fd, char path[FS_PATH_BYTES]);
 /* Where this program's own file is. False: it cannot be told, or is longer. */
 bool fs_own_program(char *path, size_t size);
 
-/* Each gets the other's name, at once. False: errno. */
+/* Swaps two names atomically. False: errno. */
 bool fs_swap(const char *a, const char *b);
 
 #endif

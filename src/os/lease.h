@@ -1,12 +1,12 @@
-/* lease.h - until when this program may have programs at work, for their shims.
+/* lease.h - tells shims until when this process may have programs at work.
  *
  *   lease_open(&err)          once, before the others; shims that are started later hold it
- *   lease_begin(until_ms)     a new term: what was started in the one before is killed
+ *   lease_begin(until_ms)     a new term: programs of the one before are killed
  *   lease_extend(until_ms)    the same term; 0 ends it at once
  *   lease_fd()                what shims are given: -1 while lease_open was not called
  *
- * Times are clock_boot_ms. It is a page that the shims share (shim/protocol.h), so that neither a
- * busy loop nor a program that is stopped stands between a renewal and them. From one thread at a
+ * Times are clock_boot_ms. It is a page shared with the shims (shim/protocol.h), so that a renewal
+ * reaches them even past a busy loop, and a stopped process renews nothing. From one thread at a
  * time; lease_fd from any. */
 #ifndef SEGUE_OS_LEASE_H
 #define SEGUE_OS_LEASE_H

@@ -1,9 +1,9 @@
-/* loop.h - a loop and work for its pool of threads, where libuv would abort.
+/* loop.h - makes a loop, and gives work to its thread pool, where libuv itself would abort.
  *
- * It aborts when a loop gets no descriptor for its signals (ulimit -n), and when the system refuses
- * one of the threads that it makes at the first work: a limit on processes (ulimit -u, pids.max of
- * a container) that is used up, or no room for their stacks. So both are tried before. Where there
- * is no room for one thread, the work is done on the loop's own.
+ * libuv aborts when a loop gets no descriptor for its signals (ulimit -n), and when the system
+ * refuses one of the threads it makes for the first work: a process limit is used up (ulimit -u,
+ * pids.max of a container), or there is no room for their stacks. So both are tried beforehand. If
+ * not even one thread can be made, the work is done on the loop's thread.
  *
  *   loop_init(&loop, err)               as uv_loop_init
  *   loop_work(loop, &work, run, done)   run in a thread; then done(&work, 0) from the loop, always

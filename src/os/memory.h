@@ -1,14 +1,14 @@
-/* memory.h - what the allocator is told about memory that is large, or no longer needed. */
+/* memory.h - advises the allocator about memory that is large, or no longer needed. */
 #ifndef SEGUE_OS_MEMORY_H
 #define SEGUE_OS_MEMORY_H
 
 #include <stddef.h>
 
-/* Gives what is free back to the system, but for so many bytes at the end of the heap. */
+/* Returns free memory to the system, except keep_bytes at the end of the heap. */
 void memory_give_back(size_t keep_bytes);
-/* Pieces of at least so many bytes come from the system and go back to it, each by itself. Else the
- * allocator begins after the first such piece to take them from its heap, where growing is copying
- * and what is free stays. */
+/* Blocks of at least this many bytes are mapped from the system and returned to it one by one.
+ * Otherwise, after the first such block, the allocator takes them from its heap, where growing
+ * means copying and free memory stays. */
 void memory_map_large(size_t bytes);
 
 #endif

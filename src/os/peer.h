@@ -7,13 +7,13 @@
 /* Did a process of this program's own effective user connect, or listen, there? The kernel says so:
  * it noted it when the connection was made. */
 bool peer_is_own_user(int fd);
-/* The same of a TCP connection, by the kernel's table of them. A connection whose other end is not
- * on this machine is nobody's. */
+/* The same for a TCP connection, by the kernel's table. If the other end is not on this machine,
+ * the answer is no. */
 bool peer_tcp_is_own_user(int fd);
 /* The number of the process that connected; 0: not known. */
 long peer_process(int fd);
-/* Is it a program in a sandbox, or gone? Its shim is above it, which no program of its own can have
- * renamed; whatever a connection is passed on to, the kernel notes who made it. */
+/* Is the peer a sandboxed program, or gone? It is recognized by the shim above it, which no program
+ * below can rename; even if a connection is passed on, the kernel remembers who made it. */
 bool peer_is_held(int fd);
 /* A connection that waits, close-on-exec and non-blocking; -1 with errno. */
 int peer_accept(int listener);

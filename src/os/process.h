@@ -2,9 +2,9 @@
  * together with everything it started.
  *
  * Order: process_table_new once per program (one at a time: children belong to the whole operating
- * system process), then process_start as often as wanted; each ends in exactly one on_end call,
+ * system process), then process_start any number of times; each ends in exactly one on_end call,
  * made from the loop, never from within process_start or process_cancel. process_table_free comes
- * after the last on_end; its memory goes with the next turn of the loop.
+ * after the last on_end; its memory is freed in the next iteration of the loop.
  *
  * Between us and the program stands a shim (src/shim/shim.c), one a call, which owns the tree:
  * on_end comes only when no descendant is left, when the shim was reaped and every handle is
@@ -39,14 +39,14 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
-/* The rules of sandboxes that may serve again (sandbox_kept.h); t NULL: NULL. */
+/* The sandbox rules kept for reuse (sandbox_kept.h); NULL if t is NULL. */
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
 
 struct sandbox;
-/* Bounds on a program and all that it starts; 0: no limit. by_group: of all
- * together, by its control group; it is not started where the group cannot hold it. Else by what a
- * process is born with: memory (private and writable) of each process, pids of this user with what
- * runs already (root is not held), processors by affinity, rounded up. */
+/* Bounds on a program and all that it starts; 0: no limit. by_group: enforced on all together by
+ * its control group; if the group cannot, it is not started. Otherwise by what a process inherits:
+ * memory (private and writable) of each process, pids of this user including those already running
+ * (root is exempt), processors by affinity, rounded up. */
 #define LIMITS_BY_GROUP "cgroup" /* their names in configurations and logs */
 #define LIMITS_BY_BIRTH "rlimits"
 struct process_limits {
@@ -62,12 +62,12 @@ struct process_spec {
   const char *const *argv; /* NULL-ended; argv[0] without a slash is looked up in envp's PATH */
   const char *cwd;         /* the working directory; NULL = ours */
   const char *const *envp; /* the complete environment, see process_env_build */
-  const struct sandbox *sandbox; /* what holds it, see sandbox.h; NULL: nothing */
+  const struct sandbox *sandbox; /* what confines it, see sandbox.h; NULL: nothing */
   struct process_limits limits;
   const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
   size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
   bool stdin_open;    /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
-  size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; of more both ends, see head_tail.h */
+  size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; see head_tail.h */
   size_t stderr_max;  /* bytes kept, 0 = LIMIT_STDERR_BYTES */
   bool keep_nothing;  /* on_output keeps what matters; out and err of the result stay empty */
   uint64_t wall_ms;   /* the whole run, 0 = no limit */
@@ -76,7 +76,7 @@ struct process_spec {
                          process_finish_early; 0 = a program may close it and go on */
 };
 
-/* Why a process ended: kept from the moment we decided, never derived from a signal. */
+/* Why a process ended: recorded when we decide, never derived from a signal. */
 enum process_end {
   PROCESS_END_EXITED,       /* by itself; exit_code or signal says how */
   PROCESS_END_EXEC_FAILED,  /* the program could not be executed: exec_errno */
@@ -91,7 +91,7 @@ const char *process_end_name(enum process_end why); /* "exited", "wall_limit", .
 struct process_result {
   enum process_end why;
   bool started;         /* the program was executed */
-  bool unheld;          /* of EXEC_FAILED: the kernel did not take its sandbox */
+  bool unheld;          /* with EXEC_FAILED: the kernel refused its sandbox */
   int exec_errno;       /* 0 unless the end is EXEC_FAILED or SPAWN_FAILED */
   int exit_code;        /* -1: killed by a signal, or no status was seen */
   int signal;           /* 0: not killed by one */
@@ -100,44 +100,45 @@ struct process_result {
   bool ended_early;     /* by process_finish_early or closed_ms; exit_code and signal tell only
                            what it made of that */
   bool pipes_held;      /* something held stdout or stderr open after the exit; it was killed */
-  bool stdin_unread;    /* not all of stdin could be written: no failure by itself */
+  bool stdin_unread;    /* not all of stdin could be written, which alone is not a failure */
   bool survivors;       /* LIMIT_SWEEP_WAIT_MS was over and something could not be killed */
   uint64_t duration_ms; /* until the program's exit was seen, else until the tree was dead */
 };
 
-/* Each piece of output as it comes, all of it, whatever is kept; fd is 1 or 2. The bytes are
+/* Called for every piece of output as it comes, whatever is kept; fd is 1 or 2. The bytes are
  * borrowed for the call. process_cancel is allowed in it; output may still come after that. */
 typedef void (*process_output_cb)(void *ctx, int fd, struct str bytes);
 /* The result is borrowed for the call; the process is gone afterwards. Starting another one in it
  * is allowed. */
 typedef void (*process_end_cb)(void *ctx, struct process_result *result);
 
-/* Says of a result with EXEC_FAILED why its program could not be run, in words that follow
- * "cannot run PROGRAM: ". cwd as in the spec. True: there is a file of that name. */
+/* Says why the program of a result with EXEC_FAILED could not be run, in words that follow "cannot
+ * run PROGRAM: ". cwd as in the spec. True: there is a file of that name. */
 bool process_why_not(const struct process_result *result, const char *program, const char *cwd,
                      char *out, size_t size);
 
-/* NULL: nothing was started, err says why, on_end will not come (bad cwd, no descriptors left).
- * A program that is missing is found out later: on_end with EXEC_FAILED. on_output may be NULL. */
+/* NULL: nothing was started, err says why, on_end will not come (bad cwd, no descriptors left). A
+ * missing program shows later: on_end with EXEC_FAILED. on_output may be NULL. */
 struct process;
 struct process *process_start(struct process_table *t, const struct process_spec *spec,
                               process_output_cb on_output, process_end_cb on_end, void *ctx,
                               struct err *err) MUST_CHECK;
 
-/* More for a stdin that was started with stdin_open; the bytes are copied. What cannot be written
- * waits, at most LIMIT_STDIN_QUEUE_BYTES: false, and nothing of it is kept, when that is full.
- * False too when stdin is closed. */
+/* Writes more to a stdin started with stdin_open; the bytes are copied. What cannot be written yet
+ * is queued, up to LIMIT_STDIN_QUEUE_BYTES. False: the queue is full and nothing was kept, or stdin
+ * is closed. */
 bool process_write(struct process *p, struct str bytes);
-/* The program sees the end of its stdin once all that waits is written. */
+/* Closes its stdin once everything queued is written. */
 void process_close_stdin(struct process *p);
-/* It works, though it prints nothing: the stall limit begins anew. */
+/* The program is working though it prints nothing: restarts the stall limit. */
 void process_note_progress(struct process *p);
-/* The answer is there: ends like process_cancel, but as PROCESS_END_EXITED with what the program
- * makes of TERM; nothing when it ended before. */
+/* The answer is there: ends the program like process_cancel, but as PROCESS_END_EXITED with its own
+ * reaction to TERM; does nothing if it has already ended. */
 void process_finish_early(struct process *p);
 
-/* TERM to the program, LIMIT_TERM_GRACE_MS, KILL for all that is left; then on_end with CANCELLED,
- * unless the end was decided before. Any number of times until on_end. */
+/* Sends TERM to the program and, after LIMIT_TERM_GRACE_MS, KILL to all that is left; then on_end
+ * comes with CANCELLED, unless the end was already decided. May be called repeatedly until
+ * on_end. */
 void process_cancel(struct process *p);
 
 /* The life of a process; X(state, the states it may move to). process_set_state() alone moves. */
@@ -164,17 +165,17 @@ enum process_state {
 enum process_state process_get_state(const struct process *p);
 pid_t process_shim_pid(const struct process *p); /* for tests and `doctor` */
 
-/* The folders of a PATH in which programs are looked for: of an empty or a relative entry it would
- * depend on the working directory, which agents write in, whose program is run with our keys. Those
- * are left out; where none is left (or given is NULL) the system's own folders are taken. */
+/* The folders of a PATH in which programs are looked for. Empty and relative entries are left out:
+ * with them, a program found in the working directory, where agents write, would run with our keys.
+ * If none is left (or given is NULL), the system's own folders are used. */
 void process_search_path(const char *given, struct buf *out);
 
-/* A complete environment from nothing: PATH HOME USER LOGNAME SHELL LANG LC_ALL LC_CTYPE TZ as far
- * as we have them, TERM=dumb, TMPDIR=tmpdir (NULL: none), then `extra_names` copied from our
+/* Builds a complete environment from nothing: PATH HOME USER LOGNAME SHELL LANG LC_ALL LC_CTYPE TZ
+ * as far as we have them, TERM=dumb, TMPDIR=tmpdir (NULL: none), then `extra_names` copied from our
  * environment where set, then `assignments` ("NAME=value"); the last one of a name wins. Both lists
  * are NULL-ended or NULL. SEGUE_*, NOTIFY_SOCKET and the like are never copied, only assigned, and
- * whatever PATH is given passes process_search_path.
- * Everything lives in `a`. NULL: an entry is not a name or not an assignment. */
+ * whatever PATH is given passes process_search_path. Everything lives in `a`. NULL: an entry is not
+ * a name or not an assignment. */
 const char *const *process_env_build(struct arena *a, const char *tmpdir,
                                      const char *const *extra_names, const char *const *assignments,
                                      struct err *err) MUST_CHECK;

@@ -1,8 +1,8 @@
-/* process_internal.h - what the parts of the process runner share: process.c (states, times,
+/* process_internal.h - shared by the parts of the process runner: process.c (states, times,
  * decisions), process_start.c (a shim and its pipes), process_io.c (what comes through the pipes,
  * as events), process_table.c (all processes, and the orphans of lost shims).
  *
- * Callbacks translate to one process_event each; it alone decides, and moves the state. */
+ * Each callback becomes one process_event, which alone decides and changes the state. */
 #ifndef SEGUE_OS_PROCESS_INTERNAL_H
 #define SEGUE_OS_PROCESS_INTERNAL_H
 
@@ -39,11 +39,11 @@ struct process {
   struct list_node in_table;
   enum process_state state;
   bool decided;   /* result.why is final */
-  bool shim_done; /* it said that the tree is dead */
+  bool shim_done; /* it reported that the tree is dead */
   int open_handles;
   int control_fd;      /* closing it ends the tree; -1 = done */
   pid_t shim;          /* 0 = reaped */
-  struct group *group; /* with the program and all that it started; or NULL */
+  struct group *group; /* containing the program and all that it started; or NULL */
   bool continued;      /* the shim was stopped, and continued by us: once is enough */
   struct channel channels[CHANNEL_COUNT];
   uv_timer_t timer;
@@ -94,7 +94,7 @@ enum event {
 void process_event(struct process *p, enum event event);
 /* Sets the timer anew, to when EVENT_TIME is due in this state. */
 void process_set_timer(struct process *p);
-/* One of its handles is closed; with the last one on_end is called and the process is freed. */
+/* One of its handles is closed; after the last one, on_end is called and the process is freed. */
 void process_handle_closed(struct process *p);
 
 /* Begins to watch our end of a pipe, or the shim's pidfd; takes fd. */
@@ -102,11 +102,11 @@ void process_channel_open(struct process *p, enum channel_id id, int fd);
 void process_channel_close(struct channel *c);
 /* Reads what is left in the pipes of output, as far as a program could fill them. */
 void process_drain_output(struct process *p);
-/* One piece of stdin at most, so that a quick reader cannot keep us; true when all is written. A
- * reader that left is not an error. */
+/* Writes at most one piece of stdin, so that a fast reader cannot hold us up; true when all is
+ * written. A reader that left is not an error. */
 bool process_write_input(struct process *p, int fd, bool *gone);
 
-/* Looks for orphans with the next turn of the loop, and until there are none: EVENT_SWEPT for each
+/* Looks for orphans from the next iteration of the loop until there are none: EVENT_SWEPT for each
  * process in ORPHANED. */
 void process_sweep(struct process_table *t);
 

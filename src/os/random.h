@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { RANDOM_FILL_BYTES_MAX = 256 }; /* at once: so many come whole, whatever signals do */
+/* at once: up to this many always come whole, even with signals */
+enum { RANDOM_FILL_BYTES_MAX = 256 };
 
 void random_fill(void *p, size_t n);
-/* The same for what can do without: false where the system has none yet, early at boot. */
+/* The same for callers that can do without: false if the system has none yet, early at boot. */
 bool random_try(void *p, size_t n);
 
 #endif
