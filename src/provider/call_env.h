@@ -1,10 +1,10 @@
-/* call_env.h - which variables the program of a call gets beside its own, and whose values are
+/* call_env.h - which further variables the program of a call gets, and which of their values are
  * secrets.
  *
  * `env` of the user's configuration goes to every program. Of `secrets` a program gets those that
  * its movement names, and only when it does the movement's work: no judge, no check, no other
- * movement. Their values are hidden in what anybody says, also who never got them: an agent may
- * have written one to a file. */
+ * movement. Their values are hidden in what any program says, even one that never got them: an
+ * agent may have written one to a file. */
 #ifndef SEGUE_PROVIDER_CALL_ENV_H
 #define SEGUE_PROVIDER_CALL_ENV_H
 

@@ -1,16 +1,17 @@
-/* confine.h - turns the words of a call's sandbox (core/sandbox.h) into what its program may touch.
+/* confine.h - turns the settings of a call's sandbox (core/sandbox.h) into what its program may
+ * touch.
  *
  * The lists of what is secret and what builds keep are in confine_lists.c. The user's own (`read`,
- * `write` and `secret` of `sandbox` in config.yaml) are added to them, and what is said to be read
- * or written there is so although it is secret else.
+ * `write` and `secret` of `sandbox` in config.yaml) are added to them; what those allow to be read
+ * or written is allowed even if it would otherwise be secret.
  *
  *   ok = confine_call(&(struct confine_spec){...}, &held, &err)
- *                                    held.sandbox NULL: nothing holds it
+ *                                    held.sandbox NULL: nothing confines it
  *   process_start(... .sandbox = held.sandbox ...); sandbox_free(held.sandbox)
  *   proxy_free(held.proxy)    when the program has ended
  *
- * Makes the folders of `state`, and those that a build's program keeps, where they are not there
- * yet: in a sandbox nobody else could. */
+ * Makes the folders of `state`, and those that build tools keep, if they are missing: inside a
+ * sandbox nobody else could. */
 #ifndef SEGUE_PROVIDER_CONFINE_H
 #define SEGUE_PROVIDER_CONFINE_H
 
@@ -37,25 +38,25 @@ struct confined {
   struct proxy *proxy; /* its way out with network: api; else NULL */
 };
 
-/* False: the call must not start, err says what cannot be held. */
+/* False: the call must not start; err says what cannot be enforced. */
 bool confine_call(const struct confine_spec *spec, struct confined *out,
                   struct err *err) MUST_CHECK;
 
 /* The limits of its program, as its call_start tells them. */
 struct process_limits confine_limits(const struct call_request *request);
 
-/* Says of a result of a program that was `contained` that its engine failed; false: it did not. */
+/* Notes in the result of a `contained` program that its engine failed; false: it did not. */
 bool confine_engine_failed(bool contained, const struct process_result *p,
                            const struct call_request *request, struct call_result *r);
 
-/* True when something will hold its program. */
+/* True if something will confine its program. */
 bool confine_holds(const struct call_request *request);
 
 /* confine_lists.c: paths, ~/ being the home folder; NULL-ended. */
 extern const char *const confine_secrets[];      /* not read, and written by nobody */
 extern const char *const confine_root_secrets[]; /* which only root could read */
 struct confine_cache {
-  const char *folder, *program; /* made, where it is not there, for who has the program; or NULL */
+  const char *folder, *program; /* made if missing, for users who have the program; or NULL */
 };
 extern const struct confine_cache confine_caches[]; /* written with guard; ends with NULL */
 

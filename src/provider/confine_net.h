@@ -1,11 +1,12 @@
 /* confine_net.h - the way out of a call's sandbox with network: api: a proxy of ours (http/proxy.h)
- * which lets out to the hosts of its profile and the user's own, and nowhere else.
+ * that leads to the hosts of its profile and the user's own, and nowhere else.
  *
  *   p = confine_proxy(spec, &err)          NULL: err; else the caller's: proxy_free at its end
- *   confine_bypass(spec)                   what it reaches without that: NO_PROXY; static
- *   confine_denied(sink, where)            tells the log what was refused
+ *   confine_bypass(spec)                   what it reaches without the proxy: NO_PROXY; static
+ *   confine_denied(sink, where)            reports to the log what was refused
  *
- * `hosts` of a profile may name a variable of the program's environment: its URL says the host. */
+ * `hosts` of a profile may name a variable of the program's environment: the host is that of its
+ * URL. */
 #ifndef SEGUE_PROVIDER_CONFINE_NET_H
 #define SEGUE_PROVIDER_CONFINE_NET_H
 

@@ -1,5 +1,5 @@
 /* kept.h - the part of a program's stdout or stderr that is kept: without secrets, and within a
- * bound of which both ends stay (base/head_tail.h). Secrets go before anything is cut, so that
+ * bound, both ends kept (base/head_tail.h). Secrets are removed before anything is cut, so that
  * none is cut in two.
  *
  *   kept_init, kept_push for each piece, kept_take at the end; kept_deinit */

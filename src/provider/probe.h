@@ -1,7 +1,7 @@
 /* probe.h - is a backend there, and could it be used?
  *
- * Of an agent: its program, its `--version`, a sign of a key or a login, which is not read. Of a
- * model API: one short request (api.h), none where its key is missing. All at once, at most
+ * For an agent: its program, its `--version`, and signs of a key or a login, which is not read. For
+ * a model API: one short request (api.h), or none if its key is missing. All at once, within
  * LIMIT_PROBE_WALL_MS, on a loop of its own: for commands, not for a session. */
 #ifndef SEGUE_PROVIDER_PROBE_H
 #define SEGUE_PROVIDER_PROBE_H
@@ -14,8 +14,8 @@ enum probe_state {
   PROBE_NO,      /* `problem` says what, `remedy` what to do */
 };
 
-/* A backend that is not here at all is no news to somebody who never wanted it; another may need
- * mending. */
+/* A backend that is simply absent is no news to somebody who never wanted it; others may need
+ * repair. */
 enum probe_absence {
   ABSENCE_NONE,
   ABSENCE_PROGRAM, /* it is not installed */
@@ -44,9 +44,9 @@ struct backend_probe {
 /* One for each of the registry, in its order: free() it. Without `ask` nothing is started. */
 struct backend_probe *probe_all(const struct provider_registry *registry, bool ask);
 
-/* Asks those only that are `wanted`: one truth for each. */
+/* Asks only those that are `wanted`, a flag for each. */
 struct backend_probe *probe_some(const struct provider_registry *registry, const bool *wanted);
-/* The same of one provider, without asking. */
+/* The same for one provider, without asking. */
 void probe_look(const struct provider *provider, struct backend_probe *out);
 
 /* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */

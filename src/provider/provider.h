@@ -31,7 +31,7 @@ struct provider_env {
   struct api *api;                 /* of the model APIs over HTTP; NULL: there is no network */
 };
 
-/* A call tells this before its end. */
+/* A call can report these before its end. */
 enum provider_news_kind {
   NEWS_TEXT,       /* a piece of the answer as it comes: for those who watch, never a record */
   NEWS_THINKING,   /* the same of its reasoning */
@@ -40,7 +40,7 @@ enum provider_news_kind {
   NEWS_USAGE,      /* tokens so far */
   NEWS_RETRY,      /* the backend tries again by itself */
   NEWS_PERMISSION, /* it asked whether it may do something, and what was answered */
-  NEWS_NOTE,       /* what an auditor should know: {"text"} */
+  NEWS_NOTE,       /* something an auditor should know: {"text"} */
 };
 const char *provider_news_name(enum provider_news_kind kind); /* "text", "session", ... */
 
@@ -60,7 +60,7 @@ struct provider_sink {
 
 struct provider;
 
-/* A call that was started: what a provider keeps of it begins with this. */
+/* A started call: a provider's own struct for it begins with this. */
 struct provider_run {
   const struct provider *provider;
 };
@@ -75,7 +75,7 @@ struct provider_ops {
   void (*cancel)(struct provider_run *run);
 };
 
-/* One backend, by its name. Constant once it is in a registry. */
+/* One backend, by name. Constant once it is in a registry. */
 struct provider {
   struct capability capability;
   const struct provider_ops *ops;
@@ -85,7 +85,7 @@ struct provider {
 
 extern const struct provider provider_script, provider_command;
 
-/* True when every option is one that the provider takes, with a value of its type; else err names
+/* True if the provider takes every option and each value has the right type; otherwise err names
  * the option and what to do. `options` may be NULL. */
 bool provider_check_options(const struct capability *capability, const json_t *options,
                             struct err *err) MUST_CHECK;

@@ -1,8 +1,8 @@
 /* ready.h - could this provider answer a call? Asked before a session starts.
  *
- * Nothing is started and nobody is asked: a program is looked up, a key is read and wiped, a sign
- * of a login and a project's files are looked for. What only a call can tell is not known here.
- * For a version see probe.h. */
+ * Nothing is started and nothing is asked: it looks up a program, reads and wipes a key, and looks
+ * for signs of a login and for a project's files. What only a call can show is not known here. For
+ * a version see probe.h. */
 #ifndef SEGUE_PROVIDER_READY_H
 #define SEGUE_PROVIDER_READY_H
 
@@ -10,7 +10,7 @@
 
 enum ready {
   READY_YES,
-  READY_PERHAPS, /* something speaks against it, but a call may go well: err says what */
+  READY_PERHAPS, /* there is a doubt, but a call may succeed: err says what */
   READY_NO,      /* a call would fail: err says why, and what to do */
 };
 

@@ -1,12 +1,11 @@
 /* redact.h - secrets never enter: their values are replaced in what a provider says, before the
  * bytes become an event, so that memory and log never differ.
  *
- * Found are the value itself, the value with any of its bytes written as in a URL (%2F) or in a
- * JSON string (\/, \u002f), the value inside a base64 text at any of its three offsets (both
- * alphabets), and its bytes in hex as xxd -p, od -tx1 and the like write them: with white space,
- * line ends (also as \n in a JSON string) and, in hex, commas, colons, 0x and offsets between. A
- * value under LIMIT_SECRET_BYTES is too common a text to be one. A place found becomes
- * «secret:NAME».
+ * It finds the value itself, the value with any of its bytes written as in a URL (%2F) or in a JSON
+ * string (\/, \u002f), the value inside a base64 text at any of its three offsets (both alphabets),
+ * and its bytes in hex as xxd -p, od -tx1 and the like write them: with white space, line ends
+ * (also as \n in a JSON string) and, in hex, commas, colons, 0x and offsets between. A value under
+ * LIMIT_SECRET_BYTES is too common to be treated as one. Each occurrence becomes «secret:NAME».
  *
  *   secrets = secrets_new(); secrets_add(...) ...
  *   a whole text:  secrets_hide(secrets, &text)
@@ -27,13 +26,13 @@ void secrets_add(struct secrets *secrets, const char *name, struct str value);
 void secrets_add_env(struct secrets *secrets, const char *const *names);
 bool secrets_are_empty(const struct secrets *secrets); /* NULL is empty */
 
-/* Returns how many places were replaced. Before a text is cut anywhere: a part of a value is not
+/* Returns how many places were replaced. Call it before a text is cut: part of a value is not
  * found. */
 size_t secrets_hide(const struct secrets *secrets, struct buf *text);
-/* The name of the first one in a text, which stays as it is; NULL: none is in it. */
+/* The name of the first secret in a text, which is left unchanged; NULL: there is none. */
 const char *secrets_first(const struct secrets *secrets, struct str text);
 
-/* A stream keeps back what may be the beginning of a value until more comes. */
+/* A stream holds back what may be the beginning of a value until more comes. */
 struct redactor {
   const struct secrets *secrets; /* borrowed */
   struct buf held;

@@ -19,7 +19,7 @@ void registry_free(struct provider_registry *reg);              /* NULL is fine 
 bool registry_add(struct provider_registry *reg, const struct provider *provider,
                   struct err *err) MUST_CHECK;
 
-/* Memory that goes with the registry: the data that providers were given. */
+/* Memory that is freed with the registry: the data that providers were given. */
 void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned));
 
 /* Finds what is kept with this release, or NULL. */
@@ -27,13 +27,14 @@ void *registry_kept(const struct provider_registry *reg, void (*release)(void *o
 
 /* NULL when there is none of that name. */
 const struct provider *registry_find(const struct provider_registry *reg, struct str name);
-/* The i-th in the order of addition, NULL behind the last. */
+/* The i-th in the order of addition; NULL after the last. */
 const struct provider *registry_at(const struct provider_registry *reg, size_t i);
 /* The capabilities of all, ending with a NULL name: for lint, help and the core. */
 const struct capability *registry_capabilities(const struct provider_registry *reg);
 /* "script, command, ...": what a message offers. */
 void registry_names(const struct provider_registry *reg, struct buf *out);
-/* Says that there is none of that name, and which one is meant, or all there are. Always false. */
+/* Sets an error that there is none of that name, with the likely one or all there are. Always
+ * false. */
 bool registry_unknown(const struct provider_registry *reg, struct str name, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* schema_prompt.h - tells a JSON Schema at the end of a prompt, for backends that have no option
- * for it: in the words of describe_request, after a rule. A prompt that has them already, as the
- * core writes them for a movement, stays as it is; so does one that shows the JSON Schema itself,
- * as a template of a user's own may. */
+/* schema_prompt.h - puts a JSON Schema at the end of a prompt, for backends without an option for
+ * it: in the words of describe_request, after a rule. A prompt that already has them, as the core
+ * writes them for a movement, is left unchanged; so is one that shows the JSON Schema itself, as a
+ * user's own template may. */
 #ifndef SEGUE_PROVIDER_SCHEMA_PROMPT_H
 #define SEGUE_PROVIDER_SCHEMA_PROMPT_H
 

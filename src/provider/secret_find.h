@@ -16,8 +16,8 @@ void secrets_find_in_environment(struct secrets *secrets, const char *const *env
 /* Looks through words: "--api-key=VALUE", "--token" "VALUE", "x.api_key=VALUE", and keys that
  * stand alone. */
 void secrets_find_in_words(struct secrets *secrets, const char *const *words);
-/* Is a word in the text that looks like a key of a well-known service, whosever it is? Prose about
- * keys (sk-..., ghp_YOURKEY) is not meant: it has letters, digits and some length. */
+/* Does the text hold a word that looks like a key of a well-known service? A key has letters,
+ * digits and some length, so prose about keys (sk-..., ghp_YOURKEY) does not count. */
 bool secret_is_written_in(struct str text);
 
 #endif

@@ -2,11 +2,11 @@
  *
  *   provider_of_profile(profile)       ready for registry_add; borrows the profile
  *
- * When it is over: the client's final event and LIMIT_AGENT_FINAL_GRACE_MS to leave by itself, or
- * its exit and the end of its pipes. Where a profile has no final event (`ends: exit`, text), the
- * end of stdout is the last of the answer: a program that lives on after that and says nothing on
- * stderr for LIMIT_AGENT_FINAL_GRACE_MS is ended, and the answer is whole, with a note. One that
- * neither exits nor closes its stdout may still be writing: it ends at the stall limit, as
+ * A call is over after the client's final event and LIMIT_AGENT_FINAL_GRACE_MS to exit by itself,
+ * or after its exit and the end of its pipes. Where a profile has no final event (`ends: exit`,
+ * text), the end of stdout is the last of the answer: a program that lives on after that and says
+ * nothing on stderr for LIMIT_AGENT_FINAL_GRACE_MS is ended, and the answer is whole, with a note.
+ * One that neither exits nor closes its stdout may still be writing: it ends at the stall limit, as
  * timeout, and what it printed is in the result's text.
  *
  * Settings of the user (`providers: {NAME: {...}}` in config.yaml): program (a word or a list),
@@ -20,11 +20,10 @@
 #include "provider/provider.h"
 
 struct provider provider_of_profile(const struct profile *profile);
-/* NULL when it was not made from one. */
+/* NULL if it was not made from one. */
 const struct profile *provider_profile(const struct provider *provider);
 
-/* Reads what `transport` of the settings means for this profile. False: err says why it cannot
- * be. */
+/* Resolves the setting `transport` for this profile. False: err says why it is impossible. */
 bool agent_transport(const struct profile *profile, const json_t *settings, enum transport *out,
                      struct err *err) MUST_CHECK;
 

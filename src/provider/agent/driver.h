@@ -1,4 +1,4 @@
-/* driver.h - how one agent is spoken to while its program runs: bytes in, bytes and news out.
+/* driver.h - the conversation with one agent while its program runs: bytes in, bytes and news out.
  *
  * A driver is a pure, incremental machine over one call: it starts nothing and waits for nothing.
  * agent.c runs the program and feeds it; `segue providers test` feeds it a recording instead.
@@ -8,7 +8,7 @@
  *   ops->sent(d, line)                     a replay only: what the recorded client wrote
  *   ops->reply(d, reply), event, woke      of an agent that is a server: see below
  *   ops->interrupt(d)                      the call is cancelled: ask the agent politely
- *   ops->end(d, process, result)           the program is gone: what came of it
+ *   ops->end(d, process, result)           the program is gone: fills the result
  *   ops->close(d)
  *
  * One profile has up to three drivers, one a transport, under one provider name. */
@@ -20,8 +20,8 @@
 #include "provider/provider.h"
 #include "provider/redact.h"
 
-/* Some agents are HTTP servers on this machine (ops->password_env): requests take the place of
- * stdin. What is sent is copied; each request gets at least one reply, from the loop. */
+/* Some agents are HTTP servers on this machine (ops->password_env): requests replace stdin. What is
+ * sent is copied; each request gets at least one reply, from the loop. */
 struct driver_request {
   int id;           /* the driver's own; its reply carries it */
   const char *path; /* "/session" */
@@ -32,20 +32,20 @@ struct driver_reply {
   int id;
   enum error_class class; /* CLASS_NONE: a reply came, whatever its status */
   int status;
-  bool begun;          /* of a stream with status 200: it flows; another reply is its end */
+  bool begun;          /* a stream with status 200 has begun; another reply is its end */
   struct str body;     /* whole, unless it is a stream */
   const char *message; /* of an error; else NULL */
 };
 
-/* A driver may do this from within its own functions. A replay has news only; the others may then
- * be NULL, and a driver must cope. */
+/* A driver may call these from within its own functions. A replay has only news; the others may be
+ * NULL, and a driver must cope. */
 struct driver_host {
   void (*news)(void *ctx, const struct provider_news *news);
   bool (*write)(void *ctx, struct str bytes); /* to stdin; false: nobody reads */
   void (*close_stdin)(void *ctx);
   void (*answered)(void *ctx); /* the final event was there: the program may end by itself, for
                                   LIMIT_AGENT_FINAL_GRACE_MS, and is ended then */
-  void (*give_up)(void *ctx);  /* nothing that comes can help: end the program now */
+  void (*give_up)(void *ctx);  /* nothing more can help: end the program now */
   /* These are for an agent that is a server; else NULL. */
   void (*serves_at)(void *ctx, unsigned port); /* on 127.0.0.1: before the first request */
   void (*request)(void *ctx, const struct driver_request *request);

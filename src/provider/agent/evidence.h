@@ -1,4 +1,4 @@
-/* evidence.h - classes of errors by the statuses and words of vendors, alike for every backend.
+/* evidence.h - classes of errors by vendors' statuses and words, the same for every backend.
  *
  * Pure. Exit statuses are no evidence here: clients exit with 0 after errors and with 1 for all of
  * them alike. */
@@ -12,7 +12,7 @@
 enum error_class evidence_of_status(int status);
 /* Classes a message by words that vendors use; CLASS_NONE when none is known. */
 enum error_class evidence_of_words(struct str text);
-/* True when it says that the money is gone (and no moment at which it is back). */
+/* True if it says that the money has run out (and not when there will be more). */
 bool evidence_of_quota(struct str text);
 /* The HTTP status that a message names ("unexpected status 401", "API Error: 403", "401 Bad key"),
  * 0 when it names none. */

@@ -1,7 +1,7 @@
 /* policy.h - the answer to an agent that asks whether it may do something.
  *
  * Pure: the answer follows from the step's permission and from what is asked. Whatever is not known
- * to be harmless is denied, and nothing is allowed because nobody answered.
+ * to be harmless is denied, and silence allows nothing.
  *
  *   readonly   reading within the working directory
  *   edit       that, and changing files within it, but not in a .git folder (hooks would be run),
@@ -9,7 +9,7 @@
  *   full       everything
  *
  * A tool that the step's list of tools names is allowed in any case. Paths are compared as texts,
- * `..` and `.` resolved: links are the agent's sandbox's to judge. */
+ * with `..` and `.` resolved: links are left to the agent's sandbox. */
 #ifndef SEGUE_PROVIDER_AGENT_POLICY_H
 #define SEGUE_PROVIDER_AGENT_POLICY_H
 

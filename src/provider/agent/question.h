@@ -1,8 +1,8 @@
-/* question.h - a question of an agent, told with the answer that it got.
+/* question.h - reports an agent's question together with the answer it got.
  *
- * Live, the answer is ours and is told at once. In a replay of a driven run the answer is the
- * recorded client's, which stands further down: the question waits for it, and where none comes
- * the answer that we would give is told. */
+ * Live, the answer is ours and is reported at once. In a replay the answer is the recorded
+ * client's, which comes later in the recording: the question waits for it, and if none comes, our
+ * own answer is reported. */
 #ifndef SEGUE_PROVIDER_AGENT_QUESTION_H
 #define SEGUE_PROVIDER_AGENT_QUESTION_H
 

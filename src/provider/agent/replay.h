@@ -1,5 +1,5 @@
-/* replay.h - a recorded run read again through a profile's driver: the same news and the same
- * result as when it was live, and nothing is started. */
+/* replay.h - reads a recorded run again through a profile's driver: the same news and the same
+ * result as live, without starting anything. */
 #ifndef SEGUE_PROVIDER_AGENT_REPLAY_H
 #define SEGUE_PROVIDER_AGENT_REPLAY_H
 

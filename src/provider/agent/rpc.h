@@ -1,5 +1,5 @@
-/* rpc.h - JSON-RPC over lines, seen from the client: requests that are numbered, what an answer
- * belongs to, and answers to what the other side asks.
+/* rpc.h - the client side of JSON-RPC over lines: numbered requests, matching answers to them, and
+ * answering the other side's requests.
  *
  * A protocol numbers its methods (`methods`: names by number, NULL-ended). In a replay nothing is
  * written: rpc_sent is given what the recorded client wrote, and answers belong to that. An

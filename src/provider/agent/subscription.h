@@ -1,12 +1,12 @@
-/* subscription.h - limits of subscriptions, by the words with which clients tell them: "You've hit
- * your session limit · resets 3pm (UTC)". Some tell it as their answer. */
+/* subscription.h - recognizes subscription limits by clients' own words: "You've hit your session
+ * limit · resets 3pm (UTC)". Some tell it as their answer. */
 #ifndef SEGUE_PROVIDER_AGENT_SUBSCRIPTION_H
 #define SEGUE_PROVIDER_AGENT_SUBSCRIPTION_H
 
 #include "core/call.h"
 
-/* A result that is no more than such words, as an error or as the answer, becomes one of class
- * rate_limit, with the time until the limit is reset where the words name it. now_ms: of the wall
+/* A result that consists of such words, as an error or as the answer, becomes one of class
+ * rate_limit, with the time until the limit resets if the words name it. now_ms: of the wall
  * clock. */
 void subscription_check(struct call_result *result, int64_t now_ms);
 

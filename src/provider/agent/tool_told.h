@@ -1,10 +1,10 @@
-/* tool_told.h - what an agent tells of a tool that it uses, made short enough for a log.
+/* tool_told.h - what an agent reports of its tool use, shortened for a log.
  *
  * As the data of the news NEWS_TOOL: {"name", "id", "state", "failed"?, "argument"?, "exit"?,
  * "output"?}. The argument is the command of a shell tool, else the input as JSON, cut at
- * LIMIT_TOOL_ARGUMENT_BYTES; one that was cut ends with its length and its hash, so that two can be
- * told apart. Of the output the first and the last lines stay. What stands here was read from lines
- * in which secrets are hidden already. */
+ * LIMIT_TOOL_ARGUMENT_BYTES; a cut one ends with its length and its hash, so that two can be
+ * distinguished. The output keeps its first and last lines. The input lines have had their secrets
+ * hidden already. */
 #ifndef SEGUE_PROVIDER_AGENT_TOOL_TOLD_H
 #define SEGUE_PROVIDER_AGENT_TOOL_TOLD_H
 

@@ -5,14 +5,13 @@
  *   api = api_new(loop, processes)            the host's: what all calls share; cheap
  *   api_free(api)                             no call open; then run the loop once more
  *
- * A call is one request, or a few: a schema goes down the ladder by one rung where the server
- * refuses it or does not keep to it, and Ollama may be asked twice where thinking and a
- * constrained answer exclude each other. Each such step is told as a note, and the rung that
- * works is remembered for that provider and model. Retries of failed calls are the core's: here
- * an error gets its class.
+ * A call is one request or a few: a schema goes down the ladder by one rung if the server refuses
+ * it or does not keep to it, and Ollama may be asked twice when thinking and a constrained answer
+ * exclude each other. Each such step is reported as a note, and the rung that works is remembered
+ * for that provider and model. Retries are up to the core: here an error gets its class.
  *
  * The reply's value is turned back from the adapted schema and checked against the canonical one;
- * `structured` holds it also when it is wrong, so that the judge can say what. */
+ * `structured` holds it even if it is wrong, so that the judge can say how. */
 #ifndef SEGUE_PROVIDER_API_API_H
 #define SEGUE_PROVIDER_API_API_H
 
@@ -34,7 +33,8 @@ bool api_has_preset(struct str name);
 bool api_register(struct provider_registry *registry, const json_t *settings,
                   struct err *err) MUST_CHECK;
 
-/* Has it a key and a model, as far as it needs them? Of others true. The key is wiped at once. */
+/* Does it have the key and the model it needs? True for other providers. The key is wiped at
+ * once. */
 bool api_ready(const struct provider *provider, struct str model, struct err *err) MUST_CHECK;
 
 /* --- is it there? for `segue providers` --- */

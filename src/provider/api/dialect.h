@@ -1,13 +1,14 @@
-/* dialect.h - one wire language of a model API, as two pure functions: a question to the bytes of
- * a request, and the pieces of a reply to what it says. No network, no clock, no environment.
+/* dialect.h - one wire language of a model API, as two pure functions: from a question to the bytes
+ * of a request, and from the pieces of a reply to its content. No network, no clock, no
+ * environment.
  *
  *   dialect->build(&ask, &wire, &err)           then wire_deinit
  *   reply_init(&reply, dialect, ...)            see reply.h: it finds the events in the bytes
  *   dialect->event(&reply, type, doc)           one event or line of a stream
  *   dialect->whole(&reply, doc)                 the whole document of a reply that is no stream
  *
- * A dialect knows the wire only. Which rung of the ladder is tried, what the schema looks like
- * after adapting and where the key comes from is decided by the caller (provider/api/api.h). */
+ * A dialect knows the wire only. The caller (provider/api/api.h) decides which rung of the ladder
+ * is tried, how the schema is adapted and where the key comes from. */
 #ifndef SEGUE_PROVIDER_API_DIALECT_H
 #define SEGUE_PROVIDER_API_DIALECT_H
 
@@ -105,7 +106,7 @@ void wire_header(struct wire *wire, const char *name, struct str value);
 void wire_bearer(struct wire *wire, struct str key);
 /* The version of the API and the key, as it wants them. */
 void anthropic_headers(struct wire *wire, const char *version, struct str key);
-/* Writes the body, without what is to be left out, and gives `owned_body` back; true. */
+/* Writes the body without the parameters to leave out, and frees `owned_body`; returns true. */
 bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body);
 /* Is the parameter left out? */
 bool ask_lacks(const struct ask *ask, const char *name);

@@ -2,13 +2,13 @@
  *
  *   if (!key_command_known(api, config, &key))
  *     key_command_ask(api, config, &waiter)     then waiter.done comes from the loop, once
- *   key_command_forget(api, config, key)        a server would not take it: the next one asks anew
+ *   key_command_forget(api, config, key)        a server refused it: the next call asks again
  *   key_command_leave(api, &waiter)             true: done does not come; false: it will, soon
  *   key_commands_free(api)                      nobody waits; wipes what is kept
  *
  * The program runs in the home folder, with segue's own environment and no input; the first line
- * that it prints is the key, kept in memory for as long as segue runs. All who wait for the same
- * words share one program. One that fails is asked again by the next call. */
+ * that it prints is the key, kept in memory for as long as segue runs. All waiters with the same
+ * command share one program. After a failure the next call asks again. */
 #ifndef SEGUE_PROVIDER_API_KEY_COMMAND_H
 #define SEGUE_PROVIDER_API_KEY_COMMAND_H
 

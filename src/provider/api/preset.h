@@ -1,4 +1,5 @@
-/* preset.h - the model APIs by name, and the user's settings for them, checked once.
+/* preset.h - the model APIs by name, and the user's settings for them, checked once when they are
+ * read.
  *
  *   config.yaml   providers:
  *                   judge-box: {type: openai-chat, base_url: https://box.lan/v1, key_env: BOX_KEY}

@@ -1,5 +1,5 @@
-/* refusal.h - a refused request read: is it about a parameter that can be left out, about the
- * schema's form, or about the model? Pure. */
+/* refusal.h - why a request was refused: for a parameter that can be left out, for the schema's
+ * form, or for the model? Pure. */
 #ifndef SEGUE_PROVIDER_API_REFUSAL_H
 #define SEGUE_PROVIDER_API_REFUSAL_H
 

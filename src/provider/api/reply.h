@@ -1,4 +1,4 @@
-/* reply.h - a reply of a model API, read as its bytes come, into what the model said.
+/* reply.h - reads a model API's reply, as its bytes come, into what the model said.
  *
  *   reply_init(&r, dialect, wall_ms, watch, ctx)
  *   reply_header(&r, name, value) ...; reply_head(&r, status)
@@ -10,9 +10,8 @@
  * Pure: the same bytes give the same reply, however they are cut. Text, thinking and a tool's
  * arguments are kept apart; <think>...</think> at the head of the text is thinking too. What is
  * kept is bounded by LIMIT_OUTPUT_BYTES, one event by LIMIT_HTTP_EVENT_BYTES. The form (events,
- * lines, one document) is told by the first byte, since servers mislabel it; bytes that are no
- * such form are an error of class protocol. Every piece passes through `redact` before it is kept
- * or told. */
+ * lines, one document) is recognized by the first byte, since servers mislabel it; any other bytes
+ * are an error of class protocol. Every piece passes through `redact` before it is kept or told. */
 #ifndef SEGUE_PROVIDER_API_REPLY_H
 #define SEGUE_PROVIDER_API_REPLY_H
 
@@ -96,7 +95,7 @@ void reply_reasoning(struct reply *r, const json_t *tokens);
 void reply_cost(struct reply *r, const json_t *usd);
 /* Why it ended; class is CLASS_NONE for a whole answer, length or refused. It is over. */
 void reply_stop(struct reply *r, const json_t *word, enum error_class class);
-/* It is over, and the dialect knows no event behind this one: a second answer is not read. */
+/* The reply is over, and the dialect has no event after this one: a second answer is not read. */
 void reply_close(struct reply *r);
 /* An error document or event, whose `error` member (or itself) says what is wrong. */
 void reply_error(struct reply *r, const json_t *doc);

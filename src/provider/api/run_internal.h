@@ -1,5 +1,5 @@
 /* run_internal.h - one call of a model API while it runs: run.c makes its requests, run_otherwise.c
- * makes them anew where a server would not take one. */
+ * makes them again if a server refused one. */
 #ifndef SEGUE_PROVIDER_API_RUN_INTERNAL_H
 #define SEGUE_PROVIDER_API_RUN_INTERNAL_H
 
@@ -28,10 +28,10 @@ enum run_state {
 #undef RS_ENUM
 };
 
-/* Who brings thinking and the form of an answer together. */
+/* How thinking is combined with the form of an answer. */
 enum run_thinking {
-  RUN_THINKING_PLAIN,  /* nobody has to, or it was asked for apart and none came */
-  RUN_THINKING_SERVER, /* the server thinks and forms by itself */
+  RUN_THINKING_PLAIN,  /* not needed, or thinking was asked for separately and none came */
+  RUN_THINKING_SERVER, /* the server does both by itself */
   RUN_THINKING_CAME    /* RUN_STATE_THINK brought some */
 };
 
@@ -62,7 +62,7 @@ struct api_run {
   bool remember;   /* the rung under way, once the server takes it */
   bool cancelled;  /* no further request may begin */
   json_t *without; /* names of parameters that are left out; or NULL */
-  json_t *notes;   /* told with the first callback: start tells nothing */
+  json_t *notes;   /* reported with the first callback: start reports nothing */
   json_t *usage;   /* of all its requests so far; or NULL */
   uint64_t started_ms;
   uint64_t content_ms; /* when the reply under way brought more than signs of life */
@@ -73,7 +73,8 @@ struct api_run {
 
 /* The first request, with its key; false: the result says why there is none. */
 bool run_with_key(struct api_run *run);
-/* A server refused a key that was kept: the program is asked for another one. False: it was not. */
+/* A server refused a kept key: asks the program for another one. False: the key was not a kept
+ * one. */
 bool run_ask_key_again(struct api_run *run);
 
 /* --- run.c --- */
@@ -84,9 +85,9 @@ void run_note(struct api_run *run, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Frees what belongs to one request. */
 void run_end_request(struct api_run *run);
-/* The result goes to the caller; the run is gone. */
+/* Gives the result to the caller; the run is gone. */
 void run_finish(struct api_run *run);
-/* False: it cannot be asked, the result says why. */
+/* False: it cannot be asked; the result says why. */
 bool run_ask(struct api_run *run, enum run_state state);
 /* The first request that this call needs. */
 bool run_ask_first(struct api_run *run);
@@ -96,14 +97,13 @@ bool run_wants_thinking(const struct api_run *run);
 
 /* The rung to begin with; false: the result says why there is none. */
 bool run_choose_rung(struct api_run *run);
-/* Under this name is remembered what is known of a model. */
+/* The name under which what is known of a model is remembered. */
 const char *run_model_key(const struct api_run *run);
 /* Names that requests go without. */
 void run_leave_out(struct api_run *run, const json_t *names);
 /* One rung down, and from there to the last one: each costs a request. False when there is none. */
 bool run_step_down(struct api_run *run, const char *why);
-/* A request that was refused as it is: the same without a parameter, or on the next rung. False:
- * it stays refused. */
+/* Repeats a refused request without a parameter, or on the next rung. False: it stays refused. */
 bool run_ask_otherwise(struct api_run *run);
 
 #endif

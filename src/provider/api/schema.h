@@ -1,5 +1,5 @@
-/* provider/api/schema.h - one canonical schema as a model API gets it: adapted, as a grammar, in
- * words; and answers turned back and checked. Made once for a schema and a preset, then shared.
+/* schema.h - one canonical schema in the forms that a model API takes: adapted, as a grammar, in
+ * words; and answers turned back and checked. Made once per schema and preset, then shared.
  *
  *   schemas = api_schemas_new()
  *   s = api_schema_get(schemas, canonical, preset, reasoning)   counted: api_schema_unref
@@ -22,8 +22,8 @@ struct api_schema *api_schema_get(struct api_schemas *schemas, const json_t *can
                                   const struct preset *preset, bool reasoning);
 void api_schema_unref(struct api_schema *s);
 
-/* The rungs of `rungs` that this schema can be sent on; *why says what stands against those that
- * are left out (static or of the schema's life), NULL when none is. */
+/* The rungs of `rungs` that this schema can be sent on; *why says what prevents the others (static,
+ * or living as long as the schema), NULL if nothing does. */
 unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why);
 const json_t *api_schema_adapted(const struct api_schema *s); /* NULL: the dialect cannot hold it */
 struct str api_schema_grammar(struct api_schema *s);          /* n 0: none can be made */
@@ -31,15 +31,16 @@ struct str api_schema_grammar(struct api_schema *s);          /* n 0: none can b
 enum api_fit {
   API_FIT_VALID,
   API_FIT_WRONG, /* the form is right, a value is not: for a reask */
-  API_FIT_LOOSE  /* what any constraint would have enforced is not there: nothing was constrained */
+  /* something that any constraint would have enforced is missing: the reply was unconstrained */
+  API_FIT_LOOSE
 };
 struct api_value {
   json_t *value; /* in the canonical shape, owned; NULL: the text has none, or one for the caller's
                     own reader: among words, or with a key given twice */
   enum api_fit fit;
 };
-/* Takes the text that was asked for on that rung for one answer: the value that it is, or that a
- * fence, an element or reasoning wraps (extract/sole.h). */
+/* Reads the text that came on that rung as a single answer: a value, perhaps wrapped in a fence, an
+ * element or reasoning (extract/sole.h). */
 void api_schema_find(struct api_schema *s, enum rung rung, struct str text,
                      struct api_value *found);
 

@@ -1,5 +1,5 @@
-/* provider/profile/keys.h - the one table of the keys of a profile: the checks of profile_parse.c
- * and schemas/provider-profile.json (provider/profile/schema.c) come from it. */
+/* keys.h - the one table of the keys of a profile: the checks of profile_parse.c and
+ * schemas/provider-profile.json (provider/profile/schema.c) come from it. */
 #ifndef SEGUE_PROVIDER_PROFILE_KEYS_H
 #define SEGUE_PROVIDER_PROFILE_KEYS_H
 
@@ -20,7 +20,7 @@ enum profile_key_type {
   PROFILE_POINTERS,   /* a list of them */
   PROFILE_PATH,       /* a path below a folder: no / in front, no .. */
   PROFILE_VALUE,      /* a JSON Pointer, a list of them, or another text: itself */
-  PROFILE_MATCHES,    /* map of JSON Pointers to what must stand there */
+  PROFILE_MATCHES,    /* map of JSON Pointers to the values required there */
   PROFILE_CLASSES,    /* map of words to error classes */
   PROFILE_PATTERN,    /* a regular expression (ECMA-262) */
   PROFILE_CLASS,      /* an error class */
@@ -51,8 +51,8 @@ extern const struct profile_key_set profile_keys, profile_permission_keys;
 /* Every other set, for the schema; NULL-ended. */
 extern const struct profile_key_set *const profile_key_sets[];
 
-/* Checks a document against the table, not what must be there at its top level. False: errors were
- * added. */
+/* Checks a document against the table, except which keys its top level must have. False: errors
+ * were added. */
 bool profile_check(const char *file, const struct yaml_node *root, struct err_list *errors);
 
 #endif

@@ -1,4 +1,4 @@
-/* profile.h - an agent as data: how its program is called, and what its output means.
+/* profile.h - an agent as data: how to call its program, and what its output means.
  *
  * A profile is a YAML file. The shipped ones are src/provider/profiles/NAME.yaml; the user's are
  * providers/NAME.yaml in the configuration folder: a new agent, or a change of a shipped one
@@ -92,7 +92,7 @@ enum error_field {
   ERROR_FIELDS
 };
 
-/* One entry of `events`: where it fits, all it says is done, in the order of this struct. */
+/* One entry of `events`: if it matches, everything it says is done, in the order of this struct. */
 struct profile_rule {
   struct profile_matches when, unless; /* on the line */
   struct str each;              /* p NULL: the line itself; else each value at this pointer */
@@ -169,7 +169,7 @@ struct profile {
   bool chooses_session; /* takes an id of ours for a new conversation */
   long max_turns;       /* 0: it has no such limit */
   long max_requests;    /* of one call, where it tells each; 0: no limit */
-  /* Notices of retries in a row that are let go; the next one ends it; -1: all. */
+  /* Notices of retries in a row that are tolerated; the next one ends the call; -1: all. */
   long client_retries;
   uint64_t stall_ms, judge_stall_ms;
   struct held holds[TRANSPORT_COUNT]; /* how its permissions are held over each */
@@ -178,7 +178,7 @@ struct profile {
   enum profile_dialect dialect;
   bool text_of_all;       /* the final text is all messages, not the last one */
   bool ends_by_exit;      /* it has no final event: its exit is the end */
-  enum error_class empty; /* an answer without text and value is this: protocol, unless it says */
+  enum error_class empty; /* the class of an answer without text and value; protocol by default */
   struct profile_rule *rules;
   size_t rule_count;
   struct profile_pattern *patterns;
@@ -197,12 +197,12 @@ typedef const struct profile *(*profile_find_fn)(void *ctx, struct str name);
 struct profile *profile_load(const char *name, const char *file, struct str text,
                              profile_find_fn find, void *ctx, struct err_list *errors);
 /* Makes one that is compiled in. Its capability and program are those of `about` (the entry of
- * profiles/index.json under `name`; both are borrowed for its life); the rest is made when it is
- * needed: most runs use one of them, and making all is half a start. Not checked here: tests
- * check what is shipped. Shipped profiles extend no other. */
+ * profiles/index.json under `name`; both are borrowed for its life); the rest is made on demand:
+ * most runs use one of them, and making all would be half of a start. Not checked here: tests check
+ * what is shipped. Shipped profiles extend no other. */
 struct profile *profile_shipped(const char *name, const json_t *about);
-/* Made in full, at once where it was not yet; any thread. What profiles_find, profiles_at and
- * provider_profile give is ready. */
+/* Completes a pending profile at once; from any thread. Results of profiles_find, profiles_at and
+ * provider_profile are ready. */
 const struct profile *profile_ready(const struct profile *profile);
 /* profiles/NAME.json, which is compiled in: a new reference. */
 json_t *profile_document(const char *name);
@@ -213,7 +213,7 @@ struct str profile_shipped_text(const char *name, const char *form);
 /* Tells what index.json says of a profile: a new reference. */
 json_t *profile_about(const struct profile *profile);
 /* Stands for a file with a mistake: nothing but its name, its source and `why`, which is copied.
- * Its calls fail with that; those of other backends are none the worse. */
+ * Its calls fail with that; other backends are unaffected. */
 struct profile *profile_broken(const char *name, const char *file, const struct err *why);
 void profile_free(struct profile *profile); /* NULL is fine */
 
@@ -260,7 +260,7 @@ struct agent_command {
   size_t file_count;
 };
 
-/* Says what to run for this call over this transport; all in `a`. False: the class and err say
+/* Builds the command for this call over this transport; all in `a`. False: the class and err say
  * why. */
 bool profile_command(const struct profile *profile, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
@@ -268,10 +268,10 @@ bool profile_command(const struct profile *profile, enum transport transport,
 
 /* Does the placeholder stand anywhere in these words? */
 bool profile_mentions(const json_t *words, const char *placeholder);
-/* A client can go on with a copy of a conversation over this transport. */
+/* True if the client can go on with a copy of a conversation over this transport. */
 bool profile_forks(const struct profile *profile, enum transport transport);
-/* The permission that the client is told. One that has a sandbox of its own, which cannot be set
- * within ours, is told full there: ours holds it to less. */
+/* The permission that the client is told. A client with a sandbox of its own, which cannot run
+ * within ours, is told full there: ours confines it. */
 enum permission profile_told(const struct profile *profile, const struct agent_call *call);
 
 /* The program that would be run, with the user's settings: a name or a path, or NULL. */

@@ -1,7 +1,7 @@
-/* profiles.h - all profiles of this run: the shipped ones and those of a folder of the user's.
+/* profiles.h - all profiles of this run: the shipped ones and those in a folder of the user's.
  *
- * A file NAME.yaml of the folder is the provider NAME; where a shipped one has that name, the file
- * stands in for it. Names are a letter, then letters, digits, - and _. */
+ * A file NAME.yaml of the folder is the provider NAME; if a shipped one has that name, the file
+ * replaces it. Names are a letter, then letters, digits, - and _. */
 #ifndef SEGUE_PROVIDER_PROFILE_PROFILES_H
 #define SEGUE_PROVIDER_PROFILE_PROFILES_H
 
@@ -15,7 +15,7 @@ struct profiles;
 struct profiles *profiles_load(const char *folder, struct err_list *errors);
 void profiles_free(struct profiles *profiles); /* NULL is fine */
 
-/* In the order of the names, the shipped ones first; NULL behind the last. */
+/* In the order of the names, the shipped ones first; NULL after the last. */
 const struct profile *profiles_at(const struct profiles *profiles, size_t i);
 /* The same, perhaps not made yet (profile_ready): its capability, program, file and broken are
    there. */
