@@ -10,15 +10,15 @@
  *   types   a typed notation with the constraints as comments: the fewest tokens.
  *   json    the schema itself, compact, its annotations kept or dropped.
  *
- * What a schema's author wrote (names, descriptions, patterns) stays on its line: line ends, fences
- * and invisible characters are taken out of sentences and escaped in names.
+ * Text by a schema's author (names, descriptions, patterns) stays on its line: line ends, fences
+ * and invisible characters are removed from sentences and escaped in names.
  *
- * describe_request is what a model is asked that has no schema mode of its own: one sentence, which
- * stands nowhere else, and the schema in one of these forms.
+ * describe_request is the request to a model without a schema mode: one sentence, written only
+ * here, and the schema in one of these forms.
  *
- * Ownership: *text is the caller's, NUL-terminated, and goes with describe_free. It is NULL unless
- * the status is SCHEMA_OK. The schema is only read; calls may run in parallel.
- * The one error is SCHEMA_TOO_COMPLEX: a bound below was met. */
+ * Ownership: *text is the caller's, NUL-terminated, and freed with describe_free. It is NULL unless
+ * the status is SCHEMA_OK. The schema is only read; calls may run in parallel. The one error is
+ * SCHEMA_TOO_COMPLEX: a bound below was met. */
 #ifndef SEGUE_RENDER_DESCRIBE_H
 #define SEGUE_RENDER_DESCRIBE_H
 
@@ -57,7 +57,7 @@ bool describe_form_find(const char *name, enum describe_form *form);
 void describe_request(const struct schema *schema, enum describe_form form,
                       enum describe_language language, struct buf *out);
 
-/* How many tokens a model makes of the text, estimated without its table: within some 15 %. */
+/* Estimates the tokens in the text without a model's table, to within about 15 %. */
 size_t describe_tokens(const char *text);
 
 void describe_free(char *text);

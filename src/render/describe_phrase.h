@@ -1,4 +1,4 @@
-/* describe_phrase.h - words for a place's types and constraints, which the renderings share. */
+/* describe_phrase.h - words for a place's types and constraints, shared by the renderings. */
 #ifndef SEGUE_RENDER_DESCRIBE_PHRASE_H
 #define SEGUE_RENDER_DESCRIBE_PHRASE_H
 
@@ -40,7 +40,7 @@ bool describe_field_listed(const struct describer *d, const struct outline *outl
 /* null is valid there, and the types shown say so. */
 bool describe_admits_null(struct describer *d, struct place place, const struct outline *outline);
 
-/* Only constraints, fixed values and types: it fits into a line. */
+/* True if it has only constraints, fixed values and types, so that it fits into a line. */
 bool describe_is_leaf(struct describer *d, struct place place, int levels);
 
 #endif

@@ -1,4 +1,4 @@
-/* describe_words.h - every word that a rendering says, in each language. */
+/* describe_words.h - every word of a rendering, in each language. */
 #ifndef SEGUE_RENDER_DESCRIBE_WORDS_H
 #define SEGUE_RENDER_DESCRIBE_WORDS_H
 
@@ -76,7 +76,7 @@ enum word {
   WORD_COUNT
 };
 
-/* Beside the languages: English in few tokens, where a line is a comment and no sentence. */
+/* A further language: terse English, where a line is a comment and not a sentence. */
 enum { DESCRIBE_TERSE = DESCRIBE_JAPANESE + 1 };
 
 /* Adds the words to `out`; {} in them is `argument`, and of {one|many} the first if `argument` is

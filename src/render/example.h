@@ -2,13 +2,12 @@
  * prompt.
  *
  * It shows shape, not values: const, the first value of an enum, every field, one item, and
- * placeholders: "<date-time>" for a format, "<string>", 0, false, null. Where a pattern, a length,
- * a bound or an asserted format forbids the placeholder stands a value that fits.
+ * placeholders: "<date-time>" for a format, "<string>", 0, false, null. If a pattern, a length, a
+ * bound or an asserted format forbids the placeholder, it uses a value that fits.
  *
- * What is returned was checked with the schema: it is valid, or there is no example. Not every
- * schema that admits a value gets one: the search is bounded, and `not`, look-ahead in patterns and
- * the like are met by trying. A schema's own `examples` and `default` serve where nothing else
- * does.
+ * The result was checked with the schema: it is valid, or there is no example. Not every schema
+ * that admits a value gets one: the search is bounded, and `not`, look-ahead in patterns and the
+ * like are solved by trial. A schema's own `examples` and `default` are a last resort.
  *
  * Ownership: *value is a new reference. The schema is only read; calls may run in parallel.
  */

@@ -1,4 +1,4 @@
-/* example_internal.h - the parts of the example maker. */
+/* example_internal.h - shared by the parts of the example maker. */
 #ifndef SEGUE_RENDER_EXAMPLE_INTERNAL_H
 #define SEGUE_RENDER_EXAMPLE_INTERNAL_H
 
@@ -18,7 +18,7 @@ struct maker {
 };
 
 /* A new value that all of `place` accepts; NULL: none was found, or walk.status is set. `variant`:
- * so many values that would do are passed over, for items that must differ. */
+ * how many suitable values to skip, for items that must differ. */
 json_t *example_place(struct maker *m, struct place place, unsigned variant);
 
 /* Takes `value`. Returns it if the place accepts it and no variant is left to pass over. */

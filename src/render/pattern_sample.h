@@ -1,4 +1,4 @@
-/* Texts that an ECMA-262 pattern is likely to match.
+/* pattern_sample.h - makes texts that an ECMA-262 pattern is likely to match.
  *
  * A sample follows the pattern's own parts: each alternative, class and repetition is chosen by
  * `seed`. Seed 0 takes the first alternative, plain letters and the fewest repetitions; others
