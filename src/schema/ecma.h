@@ -1,11 +1,11 @@
-/* Internal: ECMA-262 regular expressions (unicode mode) as trees, the one parser of them.
+/* ecma.h - the one parser of ECMA-262 regular expressions (unicode mode), to trees; internal.
  *
- * ecma_parse makes the tree in the caller's arena, which also has to outlive the text. Who compiles
- * a pattern (schema/ecma_pcre.c), makes a grammar of it (gbnf/regex.c) or a text that matches
- * (render/pattern_sample.c) walks it.
+ * ecma_parse makes the tree in the caller's arena, which also has to outlive the text. The tree is
+ * walked to compile a pattern (schema/ecma_pcre.c), to make a grammar (gbnf/regex.c) and to make a
+ * matching text (render/pattern_sample.c).
  *
- * What only other engines know is refused; an escaped punctuation mark and a lone bracket or brace
- * stand for themselves, as browsers have it. Rules from: ECMA-262 section 22.2.1 and annex B.
+ * Syntax of other engines is refused; an escaped punctuation mark and a lone bracket or brace stand
+ * for themselves, as in browsers. Rules from: ECMA-262 section 22.2.1 and annex B.
  */
 #ifndef SEGUE_SCHEMA_ECMA_H
 #define SEGUE_SCHEMA_ECMA_H

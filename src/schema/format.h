@@ -1,4 +1,4 @@
-/* Shared by the files that check `format`; nobody else includes this. */
+/* format.h - shared by the files that check `format`, and by no others. */
 #ifndef SEGUE_SCHEMA_FORMAT_H
 #define SEGUE_SCHEMA_FORMAT_H
 
@@ -9,7 +9,7 @@ struct format_cursor {
 };
 bool schema_cursor_digits(struct format_cursor *c, int count, int *value); /* exactly `count` */
 bool schema_cursor_char(struct format_cursor *c, char wanted);
-/* Z, or what a local time is away from UTC (RFC 3339): the minutes that lead from it to UTC. */
+/* Reads Z or an offset from UTC (RFC 3339), as the minutes from local time to UTC. */
 bool schema_cursor_zone(struct format_cursor *c, int *minutes);
 
 static inline bool is_decimal(char c) {

@@ -1,5 +1,5 @@
-/* schema/lint.h - what is sound as a JSON Schema and still asks for trouble when a model is to fill
- * it. Pure; `doc` is read as it stands, references only within it.
+/* lint.h - warns of schemas that are sound but ask for trouble when a model has to fill them. Pure;
+ * `doc` is read as it is, and references only within it.
  *
  * Two warnings, in the order of the document:
  *  - keyword "required": a required member that takes a fact (a text, a number, a list with a least

@@ -1,9 +1,9 @@
-/* Internal: what a compiled schema says about one place, with its references and allOf taken in.
+/* outline.h - what a compiled schema says about one place, references and allOf included; internal.
  *
  * A place is a conjunction: the nodes that all apply to one value. outline_of gathers what they
  * say: the types that are left, every op but references and allOf, and the fields of an object with
- * the conjunction of each. The renderings and the example are made from that, so that none of them
- * can forget a keyword: they switch over enum op_code.
+ * the conjunction of each. The renderings and the example are made from that; as they switch over
+ * enum op_code, none of them can forget a keyword.
  *
  * Calling order: walk_init, outline_of any number of times, walk_deinit. Outlines live in the
  * walk's arena. A function that returns false or NULL has set walk.status to SCHEMA_TOO_COMPLEX;
@@ -76,7 +76,7 @@ uint32_t outline_prefix_count(const struct outline *outline);
 /* Does the value satisfy all nodes of the place? Also false when that takes too much work. */
 bool outline_accepts(struct walk *walk, struct place place, const json_t *value);
 
-/* The place admits nothing: it has a `false` schema. */
+/* True if the place admits nothing: it has a `false` schema. */
 bool outline_is_false(const struct walk *walk, struct place place);
 
 /* Type mask that the keywords hint at, for a schema without `type`: `properties` means object.
@@ -86,15 +86,15 @@ unsigned outline_hint(const struct outline *outline);
 /* The description, else the title, where the place stands, else where it refers to. NULL: none. */
 const char *outline_description(const struct walk *walk, struct place place,
                                 const struct outline *outline);
-/* Only a description beside a reference: it is of this place, not of what that refers to. */
+/* The description beside a reference alone: this place's own, not that of its target. */
 const char *outline_own_description(const struct walk *walk, struct place place);
 /* The place referred to, without what is said beside the reference. */
 struct place outline_target(struct walk *walk, struct place place);
 /* The value of any keyword of a node as written, where it stands or where it refers to. */
 const json_t *outline_raw(const struct walk *walk, uint32_t node, const char *keyword);
 
-/* A number for what the place says, from 0 on, the same wherever the same schemas apply: how
- * recursion is seen. NODE_NONE: anything, or walk.status is set. */
+/* A number, from 0, for what the place says, equal wherever the same schemas apply; this is how
+ * recursion is detected. NODE_NONE: anything, or walk.status is set. */
 uint32_t outline_identity(struct walk *walk, struct place place);
 
 #endif

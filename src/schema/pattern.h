@@ -1,8 +1,7 @@
-/* ECMA-262 regular expressions (unicode mode), as JSON Schema's `pattern` means them, on PCRE2.
+/* pattern.h - ECMA-262 regular expressions (unicode mode) on PCRE2, as for JSON Schema's `pattern`.
  *
- * A pattern is translated, so that PCRE2's own extras are refused and what differs (\s, ., $, \p
- * names) means what ECMA-262 says. Matching is unanchored and bounded: patterns and texts may come
- * from anyone.
+ * A pattern is translated, so that PCRE2's extras are refused and differences (\s, ., $, \p names)
+ * follow ECMA-262. Matching is unanchored and bounded: patterns and texts may come from anyone.
  *
  * Calling order: pattern_compile, pattern_match any number of times, pattern_free. A compiled
  * pattern is immutable and may be shared between threads; a scratch may not.
@@ -50,10 +49,10 @@ enum pattern_status pattern_compile(const char *text, size_t length, struct patt
     __attribute__((warn_unused_result));
 void pattern_free(struct pattern *pattern);
 
-/* Makes later matches quicker, where the machine permits it; costs some 50 us, and often more
- * memory than the pattern itself, up to some MiB. Before the pattern is shared. */
+/* Speeds up later matches if the machine permits it; costs about 50 us, and often more memory than
+ * the pattern itself, up to a few MiB. Call it before the pattern is shared. */
 void pattern_speed_up(struct pattern *pattern);
-/* Bytes that it takes, compiled; with what pattern_speed_up added. */
+/* Its size in bytes, compiled, including what pattern_speed_up added. */
 size_t pattern_bytes(const struct pattern *pattern);
 
 /* The same as pattern_compile for a text in PCRE2's own syntax: for this room's constants, never

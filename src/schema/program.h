@@ -1,4 +1,4 @@
-/* Internal: keywords, the compiled program, and the compiler's state.
+/* program.h - keywords, the compiled program, and the compiler's state; internal.
  *
  * DESIGN. Compiling: documents are indexed first (schema/index.c: every subschema becomes an entry
  * with its place, its resource and its anchors, and the shape of each keyword is checked), then
@@ -8,7 +8,7 @@
  * walk over the members of an object or an array is one op. Everything compiled lives in one arena.
  *
  * Errors are found by running the same program a second time, with a list to add to: the fast path
- * pays only for a branch where a check has already failed.
+ * pays for one branch, taken only when a check has already failed.
  */
 #ifndef SEGUE_SCHEMA_PROGRAM_H
 #define SEGUE_SCHEMA_PROGRAM_H
@@ -370,7 +370,7 @@ struct op *schema_compile_op(struct compiler *c, enum op_code code, unsigned app
                              const char *keyword);
 bool schema_compile_entry(struct compiler *c, uint32_t entry);
 
-/* For tables of names in a program: the ends of a name tell names apart, and that is quick. */
+/* For tables of names in a program: hashing the ends of a name is quick and distinguishes most. */
 static inline uint32_t bytes_hash(const char *bytes, size_t length) {
   uint64_t a = 0, b = 0;
   if (length >= 8) {

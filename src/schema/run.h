@@ -1,4 +1,4 @@
-/* Internal: the state of one check, and what its ops share; errors and their words. */
+/* run.h - the state of one check, shared by its ops; errors and their words; internal. */
 #ifndef SEGUE_SCHEMA_RUN_H
 #define SEGUE_SCHEMA_RUN_H
 
@@ -75,7 +75,7 @@ static inline bool marks_has(const struct marks *marks, size_t index) {
 /* Adds an error, unless it is there already. Takes the four texts. */
 bool schema_errors_add(struct schema_errors *errors, char *path, char *pointer, char *schema_path,
                        const char *keyword, char *message);
-/* By place, the order of finding kept at one: those from `from` on. */
+/* Sorts those from `from` on by place, keeping the order of finding at each. */
 void schema_errors_sort(struct schema_errors *errors, size_t from);
 void schema_path_text(const struct path_step *path, struct buf *out);
 void schema_pointer_text(const struct path_step *path, struct buf *out);
@@ -90,16 +90,16 @@ void schema_found_text(const json_t *value, struct buf *out); /* what is there *
 void schema_report(struct vm *vm, const struct node *node, const struct op *op,
                    const json_t *value);
 /* schema/hint.c */
-/* A property that `value` lacks and that `name` may have been meant for, a letter or two apart or
- * written together in another way; NULL: none. */
+/* A property that `value` lacks and that `name` may have meant, a letter or two apart or spelled
+ * with other separators; NULL: none. */
 const struct property *schema_missing_like(struct vm *vm, const struct object_op *o,
                                            const json_t *value, struct str name);
-/* The same for a `name` that is missing, among the members that no property declares; p NULL: none.
+/* The same for a missing `name`, among the undeclared members; p NULL: none.
  */
 struct str schema_unknown_like(struct vm *vm, const struct object_op *o, const json_t *value,
                                struct str name);
-/* No branch of anyOf or oneOf holds, and all of them fix the values of one member: says which those
- * are, if it is one of none. */
+/* If no branch of anyOf or oneOf holds, and all fix the value of one member: reports those values
+ * if the member has none of them. */
 bool schema_report_discriminator(struct vm *vm, const struct node *node, const struct op *op,
                                  const json_t *value);
 void schema_report_text(struct vm *vm, const struct node *node, const char *suffix,

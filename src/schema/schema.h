@@ -1,9 +1,9 @@
-/* JSON Schema: compiles a schema once into a flat program and runs it on jansson values.
+/* schema.h - compiles a JSON Schema once into a flat program and runs it on jansson values.
  *
  * Drafts 2020-12, 2019-09 and 07 (06 is read as 07), chosen by `$schema`, 2020-12 by default. All
- * of the required keywords, `$dynamicRef`, `$recursiveRef`, `unevaluated*` and `$vocabulary`
- * included. No I/O ever: a reference leads into the schema itself, into a metaschema (built in) or
- * into the caller's registry.
+ * required keywords are supported, including `$dynamicRef`, `$recursiveRef`, `unevaluated*` and
+ * `$vocabulary`. Never any I/O: a reference leads into the schema itself, into a metaschema (built
+ * in) or into the caller's registry.
  *
  * Calling order: (registry_new, registry_add ..., then) schema_compile, then schema_valid or
  * schema_check any number of times, from any thread at once, then schema_free, then registry_free.
@@ -15,9 +15,9 @@
  * Errors: data never trips an assertion. Depth, work, errors and regex effort are bounded; a bound
  * that was hit is SCHEMA_TOO_COMPLEX, which is not a verdict.
  *
- * Errors in words: what was expected and what is there, for a person or a model to act on. `format`
- * is an annotation unless asked for; an unknown format or keyword is ignored, as the drafts have
- * it.
+ * Errors say in words what was expected and what is there, for a person or a model to act on.
+ * `format` is an annotation unless asked for; an unknown format or keyword is ignored, as the
+ * drafts say.
  *
  * Rules from: json-schema.org drafts 2020-12, 2019-09 and 07, and JSON-Schema-Test-Suite.
  */
@@ -119,7 +119,7 @@ void schema_registry_free(struct schema_registry *registry);
  * absolute `$id` is found under that too. A later document of the same URI is ignored. */
 void schema_registry_add(struct schema_registry *registry, const char *uri, json_t *doc);
 
-/* Asked for each absolute URI (without fragment) that is not in the registry. Returns a new
+/* Called for each absolute URI (without fragment) that is not in the registry. Returns a new
  * reference, or NULL. This is how the caller maps a URI prefix to a folder; the library itself
  * reads nothing. */
 typedef json_t *(*schema_load_fn)(void *arg, const char *uri);

@@ -1,4 +1,4 @@
-/* Internal: URIs, values, formats and documents, for the other files of the room. */
+/* support.h - URIs, values, formats and documents, for the other files of the room; internal. */
 #ifndef SEGUE_SCHEMA_SUPPORT_H
 #define SEGUE_SCHEMA_SUPPORT_H
 
@@ -39,8 +39,8 @@ struct decimal schema_value_decimal(double number);
 bool schema_value_multiple_of(const json_t *value, const json_t *divisor);
 /* More than `levels` arrays and objects inside each other? */
 bool schema_value_too_deep(const json_t *value, int levels);
-/* Takes `work` down; when that is used up, or the values are too deep, work is below 0 and the
- * answer is false. */
+/* Reduces `work`; when that is used up, or the values are too deep, work is below 0 and the answer
+ * is false. */
 bool schema_value_equal(const json_t *a, const json_t *b, int64_t *work);
 /* Is no item equal to another? If not, `first` and `second` are. */
 bool schema_value_unique(const json_t *array, size_t *first, size_t *second, int64_t *work);
