@@ -1,5 +1,5 @@
-/* forward.h - the way out of a network namespace: what connects to a port of 127.0.0.1 inside of it
- * is connected to a Unix socket of segue's, which decides where it may go (http/proxy.h). */
+/* forward.h - the way out of a network namespace: connections to a port of 127.0.0.1 inside it are
+ * passed to a Unix socket of segue's, which decides where they may go (http/proxy.h). */
 #ifndef SEGUE_SHIM_FORWARD_H
 #define SEGUE_SHIM_FORWARD_H
 
