@@ -1,5 +1,5 @@
-/* backend.h - what a back end of the store is: one table of functions. store.c calls them and does
- * what does not depend on where a log lives: names, the chain, the batch.
+/* backend.h - a back end of the store: one table of functions. store.c calls them and does whatever
+ * does not depend on where a log lives: names, the chain, the batch.
  *
  * To add one: write the table, let store_at choose it by the form of `where`, and add it to
  * tests/conformance/store_test.c, which runs the same cases on each. */
@@ -12,7 +12,7 @@
 
 #include <time.h>
 
-/* A log as store.c knows it; a back end's own begins with it. */
+/* A log as store.c knows it; a back end's own struct begins with it. */
 struct store_log {
   const struct store_ops *ops;
   struct store *store;
@@ -59,7 +59,7 @@ struct store_ops {
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
   bool (*settle)(struct store_log *log, struct err *err);
-  /* The session goes on elsewhere: nobody can take the log here any more. */
+  /* The session goes on elsewhere: from now on nobody can take the log here. */
   bool (*set_aside)(struct store_log *log, struct err *err);
   json_t *(*read)(struct store_log *log, uint64_t seq, struct err *err);
   void (*close)(struct store_log *log); /* frees what is its own, and the log */
@@ -81,7 +81,7 @@ struct store_ops {
 
   bool (*blob_put)(const struct store *store, struct str bytes, const char *sha256,
                    struct err *err);
-  /* Removes it, but for one that was put, or put again, since then. False: it stays. */
+  /* Removes it, unless it was put, or put again, since then. False: it stays. */
   bool (*blob_drop)(const struct store *store, const char *sha256, time_t since);
   bool (*blob_get)(const struct store *store, const char *sha256, struct buf *out, struct err *err);
   bool (*ledger_append)(const struct store *store, const struct ledger_entry *entries, size_t n,

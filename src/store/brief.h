@@ -1,4 +1,4 @@
-/* brief.h - what a log says at a glance: whose it is, how far it came, how it stands.
+/* brief.h - a log at a glance: whose it is, how far it got, how it stands.
  *
  *   brief_feed(&b, record)               live, record by record from the first
  *   brief_read(&b, &ref, &err)           from a log: its first record and the last ones only
@@ -40,7 +40,7 @@ struct brief {
   uint64_t seq;          /* of the last record */
   uint64_t bytes;        /* of the log, up to its last whole line; brief_read only */
   char hash[SHA256_HEX]; /* of that record, as it says; brief_read only */
-  char *unique;          /* the key of those of which one runs at a time, or NULL */
+  char *unique;          /* the key of sessions that run one at a time, or NULL */
   char not_after[32];    /* it does not begin later; "" for none */
   bool partial;          /* while a log's last records are read: the first of them is any */
   bool answered;         /* a person's answer came since it stopped */
@@ -57,24 +57,24 @@ int64_t brief_due_ms(const struct brief *b);
 /* Does it ask the question of that record? */
 bool brief_asks(const struct brief *b, uint64_t question);
 
-/* "waiting" for one that runs but for what its `wait` says, else its status. */
+/* "waiting" for one that would run but for its `wait`; otherwise its status. */
 const char *brief_status(const struct brief *b);
-/* A session as the control API and `ls --json` tell it (schemas/api.json, Session). message may be
+/* A session as the control API and `ls --json` show it (schemas/api.json, Session). message may be
  * NULL, position 0: it is not in the queue. */
 json_t *brief_json(const struct brief *b, const char *id, const char *log, const char *status,
                    const char *message, size_t position);
 /* Is `status` one of the comma-separated words of a filter? NULL holds all. */
 bool brief_wanted(const char *filter, const char *status);
-/* Can it hold one that has ended, or one that is bad, whatever the ledger says of it? */
+/* Can the filter match a session that has ended, or a bad one, whatever the ledger says of it? */
 bool brief_wants_ended(const char *filter);
 /* False: it has a word that is no status. NULL is fine. */
 bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 
-/* It ended, for good; it stopped, and a resume takes it further. */
+/* It has ended for good; it has stopped and can be resumed. */
 bool brief_is_over(const struct brief *b);
 bool brief_is_stopped(const struct brief *b);
-/* It goes on by itself when a daemon starts: submitted, not ended, not stopped by a user or for
- * one to look at. */
+/* It goes on by itself when a daemon starts: submitted, not ended, and not stopped by or for a
+ * user. */
 bool brief_goes_on(const struct brief *b);
 
 #endif

@@ -1,7 +1,7 @@
-/* files_internal.h - what the parts of the back end `files` share: files.c makes, locks and
- * appends, files_ledger.c keeps the ledger, attach.c reads a log back and mends its end,
- * files_name.c knows names and folders, files_raw.c reads, blob.c keeps what is too long for a
- * line, files_report.c reports. */
+/* files_internal.h - shared by the parts of the back end `files`: files.c makes, locks and appends,
+ * files_ledger.c keeps the ledger, attach.c reads a log back and repairs its end, files_name.c
+ * handles names and folders, files_raw.c reads, blob.c keeps texts too long for a line, and
+ * files_report.c reports. */
 #ifndef SEGUE_STORE_FILES_INTERNAL_H
 #define SEGUE_STORE_FILES_INTERNAL_H
 
@@ -48,9 +48,9 @@ bool files_raw_again(struct store_raw *raw, bool *replaced);
 bool files_raw_is_owned(const struct store_raw *raw);
 void files_raw_close(struct store_raw *raw);
 
-/* A chain of lines beside the logs, such as "ledger/heads.log". Opened, it is made with its folder
- * where it is missing, and locked; -1: err says why. Then where its next line goes, and what the
- * last one says of number and hash. */
+/* A chain of lines beside the logs, such as "ledger/heads.log". Opening makes it and its folder if
+ * missing, and locks it; -1: err says why. Then come the place of its next line, and the number and
+ * hash of its last. */
 int files_chain_open(const struct store *store, const char *name, struct err *err);
 bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]);
 

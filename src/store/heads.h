@@ -1,11 +1,12 @@
-/* heads.h - what a ledger, or a list of heads that was kept elsewhere, says of each session.
+/* heads.h - what a ledger, or a list of heads kept elsewhere, says of each session.
  *
  *   heads_load(&h, &store, anchor, &err)     from the ledger
  *   heads_parse(&h, text, &anchor, &err)     from lines as `segue heads` prints them
  *   entry = heads_of(&h, id, &n)             of one session, in the order of their records
  *   heads_deinit(&h)                         accepts a zeroed one
  *
- * What a person had cut off or removed is left out: entries of records that count no more. */
+ * Entries of records that no longer count, since a person cut them off or removed them, are left
+ * out. */
 #ifndef SEGUE_STORE_HEADS_H
 #define SEGUE_STORE_HEADS_H
 
@@ -26,7 +27,7 @@ bool heads_parse(struct heads *h, struct str text, struct ledger_end *anchor,
 const struct ledger_entry *heads_of(const struct heads *h, const char *session, size_t *n);
 /* The last of them, or NULL. */
 const struct ledger_entry *heads_last(const struct heads *h, const char *session);
-/* It has ended, which is for good: nothing about it must be read to know that. */
+/* True if it has ended, which is final: nothing need be read to know that. */
 bool heads_ended(const struct heads *h, const char *session);
 void heads_deinit(struct heads *h);
 

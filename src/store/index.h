@@ -1,20 +1,18 @@
-/* index.h - what lists ask of logs, kept beside them, so that not every log has to be opened.
+/* index.h - what lists need of logs, kept beside them so that not every log has to be opened.
  *
  *   x = index_open(&store)                 empty where there is none, or none that can be used
  *   row = index_row(x, id)                 NULL: read the log
  *   index_close(x)
  *   index_refresh(&store, budget, &more)   brings it up to what the logs say; a daemon does
  *
- * It is never the truth: a row counts while its log has the size and the time that it had when it
- * was read, and only says that a log need not be opened; what is shown comes from the log. It can
- * be removed at any time. One that was damaged, comes from elsewhere or is of another version is as
- * none, and is made anew.
+ * It is never the truth: a row counts while its log has the size and time it had when it was read,
+ * and only says that a log need not be opened; what is shown comes from the log. It can be removed
+ * at any time. An index that is damaged, foreign or of another version is ignored and rebuilt.
  *
  * DESIGN, the file `sessions.index`: a head, then sections: rows of one size by id, and the texts
- * that they name by offset, each once. Numbers are those of the machine. A further section (such as
- * counts of judgments by log, for rows of their own keyed by the row's number) takes the next place
- * in the head's table and a new version. The sum in the head covers all of it, so that a torn write
- * is found and nothing has to be synced. */
+ * that they name by offset, each once. Numbers are those of the machine. A further section takes
+ * the next place in the head's table and a new version. The checksum in the head covers everything,
+ * so that a torn write is found and nothing has to be synced. */
 #ifndef SEGUE_STORE_INDEX_H
 #define SEGUE_STORE_INDEX_H
 
@@ -44,7 +42,7 @@ struct index;
 struct index *index_open(const struct store *store);
 void index_close(struct index *x); /* NULL is fine */
 size_t index_count(const struct index *x);
-/* The row of a session while its log is as it was. */
+/* The row of a session, if its log is unchanged. */
 const struct index_row *index_row(const struct index *x, const char *id);
 const char *index_text(const struct index *x, uint32_t at);
 

@@ -1,4 +1,4 @@
-/* index_file.h - the form of the index's file, for those who read and who write it (index.h). */
+/* index_file.h - the format of the index's file, shared by its reader and its writer (index.h). */
 #ifndef SEGUE_STORE_INDEX_FILE_H
 #define SEGUE_STORE_INDEX_FILE_H
 

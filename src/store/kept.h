@@ -1,7 +1,7 @@
-/* kept.h - what programs work out from the logs of a store and keep beside them: never the truth,
- * and made anew when it is missing. With files: audit/NAME below the logs.
+/* kept.h - results that programs compute from the logs of a store and keep beside them: never the
+ * truth, and rebuilt when missing. With files: audit/NAME below the logs.
  *
- *   store_kept_get(&store, name, &bytes)    false: there is none that this user wrote
+ *   store_kept_get(&store, name, &bytes)    false: there is none written by this user
  *   store_kept_put(&store, name, bytes)     whole or not at all; not synced
  *   store_kept_stamp(&store)                changes when a log is added or removed; 0: not known
  */

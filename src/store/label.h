@@ -1,4 +1,4 @@
-/* label.h - what people say should have been chosen, kept beside the logs and never in them.
+/* label.h - people's words on what should have been chosen, kept beside the logs and never in them.
  *
  *   labels_append(&store, labels, n, &err)      durable
  *   labels_read(&store, each, ctx, &err)        all in order; a later one of the same person counts
@@ -16,7 +16,8 @@ struct label {
   long turn;
   long rule; /* 0: none of them holds */
   char by[LABEL_BY_BYTES];
-  /* The stratum that it was drawn from, and how many judgments that has; "" and 0: nobody drew it.
+  /* The stratum that it was drawn from, and how many judgments that has; "" and 0: it was not
+   * drawn.
    */
   char stratum[LABEL_STRATUM_BYTES];
   uint64_t population;
@@ -28,7 +29,7 @@ typedef void (*label_fn)(void *ctx, const struct label *label);
 
 bool labels_append(const struct store *store, const struct label *labels, size_t n,
                    struct err *err) MUST_CHECK;
-/* False: they cannot be read, or somebody changed them; those before were given. */
+/* False: they cannot be read, or somebody changed them; earlier ones were passed on. */
 bool labels_read(const struct store *store, label_fn each, void *ctx, struct err *err) MUST_CHECK;
 
 #endif

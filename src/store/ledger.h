@@ -7,9 +7,8 @@
  * A log's own chain cannot show that the log is gone, that its end is cut off, or that all of it
  * was written anew. The ledger can: its entries are chained like the records of a log, so that
  * whoever changes a log must change the ledger from there on too, and with it every head that
- * somebody keeps elsewhere (segue heads). An entry is written after the record that it is of is
- * durable; one that a crash prevented is written later, and marked so. With files it is
- * ledger/heads.log. */
+ * somebody keeps elsewhere (segue heads). An entry is written once its record is durable; one that
+ * a crash prevented is written later, and marked as late. With files it is ledger/heads.log. */
 #ifndef SEGUE_STORE_LEDGER_H
 #define SEGUE_STORE_LEDGER_H
 
@@ -18,7 +17,7 @@
 enum ledger_kind {
   LEDGER_END,
   LEDGER_STOP,
-  LEDGER_CUT, /* seq is the last record that a person left: what stood behind it counts no more */
+  LEDGER_CUT,    /* seq is the last record that a person left: later ones no longer count */
   LEDGER_REMOVED /* the log is not missing: a person removed it */
 };
 
@@ -43,7 +42,8 @@ const char *ledger_kind_name(enum ledger_kind kind); /* end, stop, cut, removed 
 
 bool ledger_append(const struct store *store, const struct ledger_entry *entries, size_t n,
                    struct err *err) MUST_CHECK;
-/* Every sound entry in order. One that is not there yet has none. False: it cannot be read. */
+/* Visits every sound entry in order; a ledger that does not exist yet has none. False: it cannot be
+ * read. */
 bool ledger_read(const struct store *store,
                  void (*each)(void *ctx, const struct ledger_entry *entry), void *ctx,
                  struct ledger_end *end, struct err *err) MUST_CHECK;

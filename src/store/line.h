@@ -16,10 +16,10 @@ extern const char line_first_hash[SHA256_HEX]; /* 64 zeros */
 
 /* Appends the line to `out`; `hash` holds the previous hash and then this line's. */
 void line_compose(const struct record *record, struct buf *out, char hash[SHA256_HEX]);
-/* The same of a record that stands in `out` from `start` on, as a JSON object that is not empty. */
+/* The same for a record already in `out` from `start` on, as a non-empty JSON object. */
 void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]);
 
-/* Does it end in a hash, whatever that is of? */
+/* Does it end in a hash, right or wrong? */
 bool line_ends_well(struct str line);
 /* Checks a line's form and hash (without its newline) against that of the record before; `hash` is
  * then this line's. The two must not be the same. */
@@ -29,10 +29,10 @@ bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256
  * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
  */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
-/* The same, with the line's word for its hash: for those who check the chain otherwise. */
+/* The same, trusting the line's own hash: for callers that check the chain in another way. */
 json_t *line_parse_unhashed(struct str line, char hash[SHA256_HEX], struct err *err);
-/* The record of a line whose hash does not matter here, owned by the caller; NULL: it is no JSON
- * object. *duplicate (or NULL): a member stands in it twice, and the last one counts. */
+/* The record of a line whose hash does not matter here, owned by the caller; NULL: it is not a JSON
+ * object. *duplicate (or NULL): a member occurs twice, and the last one counts. */
 json_t *line_read(struct str line, bool *duplicate);
 
 #endif

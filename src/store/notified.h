@@ -1,5 +1,5 @@
-/* notified.h - up to where a person was told of a store's sessions, so that no notice is lost with
- * the process that was to tell it.
+/* notified.h - how far a person has been told of a store's sessions, so that no notice is lost with
+ * the process that should have told it.
  *
  *   notified_load(&n, &store)                      empty where nothing was kept yet
  *   notified_missed(&n, &store, each, ctx)         notices that logs hold and that nobody was told;
@@ -7,14 +7,14 @@
  *   notified_expect(&n, session, seq)              one of that record is queued
  *   notified_told(&n, session, seq, next, now_ms)  it was told, or given up
  *   notified_save(&n, &store, now_ms, &err)
- *   notified_forget(&store)                        nobody is to be told any more
+ *   notified_forget(&store)                        nobody wants to be told any more
  *   notified_deinit(&n)
  *
- * DESIGN. The logs are the truth. Beside them (the file `notified`) stands, of each session that
- * somebody was told of in the last hour or is to be, the record up to which all is told. At the
- * next start these are looked at, and each log that was written after the file: so a notice may
- * come twice, but is not lost. Without the file nothing counts as missed: what is old is no news.
- * Only sessions that were submitted count: others have a person at their terminal.
+ * DESIGN. The logs are the truth. Beside them, the file `notified` holds, for each session with a
+ * notice in the last hour or still due, the last record that was told. The next start looks at
+ * these and at every log written after the file: so a notice may come twice, but is not lost.
+ * Without the file nothing counts as missed. Only submitted sessions count: others have a person at
+ * their terminal.
  */
 #ifndef SEGUE_STORE_NOTIFIED_H
 #define SEGUE_STORE_NOTIFIED_H

@@ -24,12 +24,12 @@ struct log_reader {
 
 bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) MUST_CHECK;
 bool reader_next(struct log_reader *r, struct str *line);
-/* Looks again for what was appended since, also in a log that its owner replaced (after a failed
- * sync: the durable part is the same). False: the log is gone. */
+/* Looks for what was appended since, even in a log that its owner replaced (after a failed sync:
+ * the durable part is the same). False: the log is gone. */
 bool reader_again(struct log_reader *r);
 /* Goes on from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
-/* Gives its memory back; it goes on where it is. No line of it is valid any more. */
+/* Frees its memory; it will go on where it is. Its lines are no longer valid. */
 void reader_rest(struct log_reader *r);
 bool reader_is_owned(const struct log_reader *r);
 void reader_close(struct log_reader *r);

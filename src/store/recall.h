@@ -1,7 +1,7 @@
-/* recall.h - texts that a log stores once, brought back: parts, references, blobs to bytes.
+/* recall.h - brings back texts that a log stores once: from parts, references and blobs to bytes.
  *
- * A part of a prompt is a string or {"ref": "12#/text"}: sequence number and JSON Pointer. Where
- * the record says that its text is in a blob, the blob's bytes are meant. */
+ * A part of a prompt is a string or {"ref": "12#/text"}: sequence number and JSON Pointer. If the
+ * record says that its text is in a blob, it means the blob's bytes. */
 #ifndef SEGUE_STORE_RECALL_H
 #define SEGUE_STORE_RECALL_H
 

@@ -1,4 +1,4 @@
-/* select.h - which sessions of a store a list wants, asked in the order of what it costs.
+/* select.h - which sessions of a store a list wants, checked in order of cost.
  *
  *   select_passes_over(&s, x, row)     by its row in the index alone: it is not wanted
  *   select_wants_brief(&s, &brief)     by both ends of its log

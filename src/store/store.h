@@ -1,5 +1,5 @@
 /* store.h - where sessions live: one append-only log a session, blobs beside them. Only this room
- * knows what a log is made of; everybody else has a reference, a log of his own, or a reader.
+ * knows what a log is made of; everybody else has a reference, a log of their own, or a reader.
  *
  *   store_open(&store, where, &err)                      to write; where: a folder, or the address
  *                                                        of a shared store (postgres://HOST/DB)
@@ -14,8 +14,8 @@
  * store_ref_named for a log by the name that a person gave, store_find for what a person means.
  * Reading is reader.h; how a session stands is brief.h.
  *
- * The owner of a log holds a lock on it that dies with the process. What is promised is the same
- * with every back end (backend.h); files.c says how files keep it. */
+ * The owner of a log holds a lock on it that dies with the process. Every back end (backend.h)
+ * promises the same; files.c says how files keep the promise. */
 #ifndef SEGUE_STORE_STORE_H
 #define SEGUE_STORE_STORE_H
 
@@ -38,7 +38,7 @@ struct store {
   unsigned lock_wait_ms;        /* how long store_attach waits for an owner that is going; 0: not */
 };
 
-/* A log, by what a person can be told and can give again. */
+/* A log, by a name that a person can see and give back. */
 struct store_ref {
   const struct store_ops *ops;
   char name[STORE_NAME_BYTES];
@@ -46,7 +46,7 @@ struct store_ref {
 
 /* --- stores --- */
 
-/* Makes it when it is missing, and checks that it can be written and that locks work there: a log
+/* Makes it if it is missing, and checks that it can be written and that locks work there: a log
  * must never have two owners. */
 bool store_open(struct store *store, const char *where, struct err *err) MUST_CHECK;
 void store_at(struct store *store, const char *where);
@@ -87,8 +87,7 @@ bool store_is_there(const struct store_ref *ref); /* and can be read */
 /* True while a process owns the log. */
 bool store_is_owned(const struct store_ref *ref);
 bool store_bytes(const struct store_ref *ref, uint64_t *bytes) MUST_CHECK;
-/* Another number once somebody has written to the log, or put another in its place; 0 where only
- * segue can. */
+/* A number that changes when somebody writes to the log or replaces it; 0 where only segue can. */
 uint64_t store_written(const struct store_ref *ref);
 /* For a log whose session never began, or that a person wants gone. */
 void store_remove(const struct store_ref *ref);
@@ -110,16 +109,16 @@ struct store_log;
  * each append has to wake one, at a third more processor time a turn (with 5 at times, with 16
  * always). */
 unsigned store_pool_threads(void);
-/* While it is true for a thread, opening a log there is a fault of the program: test builds end.
- * For an event loop, which others wait for. */
+/* While set for a thread, opening a log there is a bug, and test builds abort. For an event loop,
+ * which others wait for. */
 void store_reads_nothing(bool nothing);
 
 struct store_log *store_create(struct store *store, const char *id, struct err *err);
-/* The same, but where the back end can, the first append makes it, or fails. */
+/* The same, but if the back end can, the first append makes it, or fails. */
 struct store_log *store_create_later(struct store *store, const char *id, struct err *err);
 
-/* Sets aside what a crash leaves behind the last record, without a word from anybody. Whole records
- * that were changed are not: the log is refused, unless a person says `cut`. */
+/* A crash may leave something after the last record; it is set aside automatically. Whole records
+ * that were changed are not: the log is refused unless a person says `cut`. */
 struct store_mend {
   bool cut;
   char notice[STORE_NAME_BYTES + 128]; /* what was set aside, or "" */
@@ -156,7 +155,7 @@ const char *store_log_hash(const struct store_log *log); /* of that record */
 /* Durable ones: where the next line begins. */
 uint64_t store_log_bytes(const struct store_log *log);
 uint64_t store_log_syncs(const struct store_log *log); /* counted for the benchmark */
-/* After a failed append, before it is closed: what is not sure to be durable is cut off. */
+/* After a failed append and before closing: cuts off what is not certainly durable. */
 bool store_log_settle(struct store_log *log, struct err *err) MUST_CHECK;
 void store_close(struct store_log *log);
 
@@ -165,13 +164,13 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err);
 
 /* --- reports --- */
 
-/* Files of a session beside its log, for agents and persons. The log holds their bytes: they are
- * written after it, whole or not at all, and not synced. They go with the log. file: a name without
- * a folder, as core/contract.h has it. */
+/* Files of a session beside its log, for agents and people. The log holds their bytes: they are
+ * written after it, whole or not at all, and not synced. They are removed with the log. file: a
+ * name without a folder, as core/contract.h has it. */
 bool store_report_put(const struct store *store, const char *session, const char *file,
                       struct str bytes, struct err *err) MUST_CHECK;
-/* Hashes the file as it is now; false: it is not there, is empty (a crash may leave it so) or
- * cannot be read. */
+/* Hashes the file as it is now; false: it is missing, empty (as a crash may leave it) or
+ * unreadable. */
 bool store_report_sha256(const struct store *store, const char *session, const char *file,
                          char sha256[SHA256_HEX]) MUST_CHECK;
 /* Where they are, as agents are told. */
@@ -186,9 +185,9 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
                     struct err *err) MUST_CHECK;
 bool store_blob_get(const struct store *store, const char *sha256, struct buf *out,
                     struct err *err) MUST_CHECK;
-/* For logs that are removed: puts the blobs that a log names into a set (an object); then removes
- * those of the set that no log of the store names any more. kept: so many stay, as somebody used
- * them a moment ago, whose record may still come. */
+/* For removed logs: collects the blobs that a log names in a set (an object), then removes those of
+ * the set that no log of the store names any more. kept: how many stay because they were used a
+ * moment ago and their record may still come. */
 void store_blobs_named(const struct store_ref *ref, json_t *named);
 bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept,
                        struct err *err) MUST_CHECK;
