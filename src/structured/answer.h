@@ -1,16 +1,16 @@
-/* answer.h - reads one reply of a model: is the value that was asked for in it, and if not, what is
- * wrong with it, in words that a model can act on.
+/* answer.h - reads one reply of a model: does it hold the requested value, and if not, what is
+ * wrong, in words that a model can act on.
  *
  *   struct answer a;
  *   answer_read(&a, &spec, structured, text, n)
  *   ... a.outcome, a.value, a.errors ...
  *   answer_deinit(&a)                 in every case
  *
- * A value that the backend gave apart from the text (`structured`) counts if it passes the schema,
- * whatever the backend claims to have enforced; else the text is searched (extract.h), strictly
- * unless `repair` is set, and a value in it must pass as a whole: nothing inside another value is
- * ever the answer. If neither passes, the errors are those of the backend's value where there is
- * one, else of the nearest value in the text.
+ * A value that the backend gave separately (`structured`) counts if it passes the schema, whatever
+ * the backend claims to have enforced. Otherwise the text is searched (extract.h), strictly unless
+ * `repair` is set, and a value must pass as a whole: nothing inside another value is ever the
+ * answer. If neither passes, the errors are those of the backend's value if there is one, otherwise
+ * of the nearest value in the text.
  *
  * No I/O. Bytes of the text may be anything. */
 #ifndef SEGUE_STRUCTURED_ANSWER_H

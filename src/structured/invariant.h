@@ -1,4 +1,4 @@
-/* invariant.h - what must hold in a value beyond its schema, declared as a list beside it.
+/* invariant.h - conditions on a value beyond its schema, declared as a list beside it.
  *
  * The list (JSON, or YAML read to JSON) holds texts and objects:
  *   "sum(items[].price) == total"                                 an expression, see expr.h
@@ -8,15 +8,15 @@
  *
  * Calling order: invariants_compile; for each value invariants_check, which checks the expressions,
  * then for each of the others (invariants_get) run it and hand over the answer with
- * invariant_command_result or invariant_report; invariants_free. This file does no I/O: what a
- * command or a model is asked is data, running it is the caller's.
+ * invariant_command_result or invariant_report; invariants_free. No I/O here: the caller runs
+ * commands and asks models.
  *
  * Failures enter the validator's list of errors (schema.h) with the keyword "invariant" and the
  * schema path "/invariants/INDEX", worded for a model to act on with the values that were found:
  *   $.total: invariant sum(items[].price) == total does not hold: 30 is not 25
  * with a message of its own: $.end: the end comes first (end > start: "2024-01-01" is not after
  * "2024-02-01"). An expression that cannot be evaluated (a missing member, a text where a number is
- * needed) does not hold either, and says so.
+ * needed) does not hold either, and the error says so.
  *
  * Ownership: the compiled list copies what it needs, never changes and may be shared between
  * threads. */
@@ -84,9 +84,9 @@ enum schema_status invariant_command_result(const struct invariant *invariant, c
 void invariant_report(const struct invariant *invariant, const json_t *value, const char *reason,
                       size_t n, struct schema_errors *errs);
 
-/* A place given as a JSON Pointer ("/items/0/price", "") or as a path ("$.items[0].price",
- * "items[0].price"), in both forms, to be freed; which numbers in it are indices is seen in `value`
- * (NULL: all are). What is neither gives "$" and "". */
+/* Turns a place given as a JSON Pointer ("/items/0/price", "") or as a path ("$.items[0].price",
+ * "items[0].price") into both forms, to be freed; `value` decides which numbers are indices (NULL:
+ * all are). Anything else gives "$" and "". */
 void invariant_place(const char *text, size_t n, const json_t *value, char **path, char **pointer);
 
 #endif

@@ -1,7 +1,8 @@
-/* reask.h - the loop between a model and a value that code can trust: validate, ask again.
+/* reask.h - the loop from a model to a value that code can trust: validate, ask again.
  *
  * A pure machine: it calls nothing, waits for nothing and keeps nothing between two questions. Each
- * time it is told all that has happened, so after a crash the same records give the same answer.
+ * time it is given everything that has happened, so after a crash the same records give the same
+ * answer.
  *
  *   checks = [];  replies = {};  runs = {}
  *   reask_next(&spec, checks, replies, n, runs, m, &step)
@@ -18,14 +19,14 @@
  *   reask_step_deinit(&step)                       after each
  *   body = reask_close(checks, &step)              of VALUE and FAILED: how it went, for the record
  *
- * Rules, in this order: a reply that passes schema and invariants is the value. After a refusal
- * nothing more is asked, nor when the time ran out during a call. After a stop at the length limit
- * the limit is raised once, which is no correction; a second stop is a failure. A correction is
- * asked for while corrections, tokens and time are left, and not when the last one brought back the
- * very errors that it was to mend.
+ * Rules, in this order: a reply that passes schema and invariants is the value. Nothing more is
+ * asked after a refusal, or when time ran out during a call. After a stop at the length limit the
+ * limit is raised once, which does not count as a correction; a second stop is a failure. A
+ * correction is asked for while corrections, tokens and time are left, unless the last one brought
+ * back the very errors it was to fix.
  *
  * Invariants that are expressions are evaluated here, when the schema is satisfied; those that must
- * be run outside (a command, a model) follow in their order, up to the first that does not hold.
+ * be run outside (a command, a model) follow in order, up to the first that does not hold.
  *
  * A check object: {"number", "call", "outcome", "extract_stage"?, "repaired"?, "repairs"?,
  * "truncated"?, "first_pass"?, "runs"?: [call ids], "errors": [..], "errors_dropped"?}; errors as
@@ -40,7 +41,7 @@
 
 enum {
   REASK_DEFAULT_COUNT = 2, /* corrections asked for when nobody says how many */
-  REASK_WARN_COUNT = 3,    /* more of them than this are rarely worth their price */
+  REASK_WARN_COUNT = 3,    /* more corrections than this are rarely worth their price */
   REASK_ERRORS_SHOWN = 5   /* errors that a correction is told */
 };
 
