@@ -31,7 +31,7 @@ struct tree_look {
   struct timespec began; /* files that are not older may have changed again unseen */
 };
 
-struct tree_skip { /* what is ours and not the workspace's */
+struct tree_skip { /* segue's own files, not the workspace's */
   struct buf folders[4];
   struct stat outputs[2];
 };
@@ -42,14 +42,14 @@ bool look_skips(const struct tree_skip *skip, const char *folder, const char *pa
 void look_begin(struct tree_look *look);
 void look_deinit(struct tree_look *look);
 struct tree_file *look_find(const struct tree_look *look, const char *path);
-/* Stat of one path below fd; NULL: it is no file of this look (a folder, a device, ours). One that
- * is not there is kept as that. */
+/* Stats one path below fd; NULL: it is not a file for this look (a folder, a device, ours). A
+ * missing file is kept as missing. */
 struct tree_file *look_add(struct tree_look *look, int fd, const struct tree_skip *skip,
                            const char *path);
 /* Every file below fd, `.git` left out. False: there are too many, or it takes too long. */
 bool look_walk(struct tree_look *look, int fd, const char *folder, const struct tree_skip *skip,
                struct err *err) MUST_CHECK;
-/* Keeps its content, as far as that is small and is still what stat said. */
+/* Keeps its content if that is small and still what stat said. */
 void look_keep(struct tree_look *look, int fd, struct tree_file *file);
 /* Reads it for a moment: false when it is too big or cannot be read. */
 bool look_read(int fd, const struct tree_file *file, struct buf *out);

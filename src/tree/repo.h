@@ -4,10 +4,10 @@
  *     git, with GIT_DIR=private_dir and GIT_WORK_TREE=repo.top
  *   repo_deinit(&repo)
  *
- * The stand-in has the repository's objects by reference, a copy of its index as it is now, and no
- * configuration of anybody: so git runs no hook, no filter and no monitor that somebody (the agent,
- * say) has set up there, and never writes to the repository's own index. Linked work trees and
- * submodules are followed through their files `.git` and `commondir`.
+ * The stand-in has the repository's objects by reference, a copy of its present index, and nobody's
+ * configuration: so git runs no hook, filter or monitor that somebody (such as the agent) has set
+ * up there, and never writes to the repository's own index. Linked work trees and submodules are
+ * followed through their files `.git` and `commondir`.
  *
  * Blocking; a function touches only its arguments, so that it may run in a pool thread. */
 #ifndef SEGUE_TREE_REPO_H
@@ -22,13 +22,13 @@ struct repo {
   struct buf common;  /* where its objects are; mostly the same */
 };
 
-/* dir: absolute, without links. False: it is in no repository that is this user's, root's or that
- * of dir's owner. */
+/* dir: absolute, without links. False: it is in no repository owned by this user, root or dir's
+ * owner. */
 bool repo_find(const char *dir, struct repo *repo);
 void repo_deinit(struct repo *repo);
 
-/* Is there a branch of that name? Reads what git keeps in files, loose or packed; a repository that
- * keeps its references otherwise (reftable) seems to have none. */
+/* Is there a branch of that name? Reads git's loose and packed files; a repository with other
+ * references (reftable) seems to have none. */
 bool repo_has_branch(const struct repo *repo, const char *name);
 
 /* Fills an empty folder. with_index: false where git could not read the copy (a split index);

@@ -10,15 +10,15 @@
  *   t->changed (taken by the caller) when a step says TREE_DONE, or t->problem says why not
  *   tree_free(t)
  *
- * In a repository git says which files differ from its index as that was before the call, and which
- * it does not know (ignored ones are not among them): only those are looked at, and kept, so that a
- * file that was changed before is compared with what it was then. It runs on a stand-in of the
- * repository (tree/repo.h). Elsewhere every file below `dir` is looked at by size and time; a small
- * tree is kept whole, else the lines of changed files are not known.
+ * In a repository git says which files differ from its index before the call, and which are
+ * untracked (but not ignored): only those are examined and kept, so that a file that had already
+ * changed is compared with what it was then. git runs on a stand-in of the repository
+ * (tree/repo.h). Elsewhere every file below `dir` is examined by size and time; a small tree is
+ * kept whole, otherwise the changed lines are not known.
  *
  * A file is {"path", "added", "removed"}: the path relative to dir, in the order of paths; without
- * numbers where the lines are not known (not text, too big, not kept). One whose content is the
- * same as before has not changed, whatever its times say. What segue itself writes is left out:
+ * numbers where the lines are not known (not text, too big, not kept). A file with the same content
+ * as before has not changed, whatever its times say. Files that segue itself writes are left out:
  * own_folders, and the files that its standard output and error go to.
  *
  * All functions block and touch only `t`: for a pool thread, one at a time. */
