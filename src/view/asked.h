@@ -1,10 +1,10 @@
-/* asked.h - what a person who is asked wants to see beside the question: the form of the answer,
- * and the last words before it.
+/* asked.h - what a person wants to see beside a question: the form of the answer, and the last
+ * words before it.
  *
  *   list = inbox_list(...); view_asked_add(&store, list)
  * Sets `schema` of each question that has one, as its workflow says, and `words` with their
- * `words_turn`: the end of the session's last 64 KiB is looked at, of each text LIMIT_ASKED_WORDS
- * bytes are kept. */
+ * `words_turn`: it looks at the last 64 KiB of the session and keeps LIMIT_ASKED_WORDS bytes of
+ * each text. */
 #ifndef SEGUE_VIEW_ASKED_H
 #define SEGUE_VIEW_ASKED_H
 

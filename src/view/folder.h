@@ -1,13 +1,13 @@
-/* folder.h - many sessions as they are shown: how each stands, in classes that a person cares for,
- * with all of their judgments counted.
+/* folder.h - many sessions as they are shown: the state of each, in classes that matter to a
+ * person, with all their judgments counted.
  *
  *   view_folder_init(&f)
  *   view_folder_read(&f, &store, &select, n, &err)    those that are wanted, newest first
  *   view_folder_finish(&f)                    sorts the census
- * or, at a glance, without reading logs whole and without a census
+ * or at a glance, without reading whole logs and without a census
  *   view_folder_page(&f, &store, &filter, &err)         a page of those that are wanted
  *   view_folder_deinit(&f)
- * Each log is read whole and held against the chain. Texts are raw and live in the arena. */
+ * Each log is read whole and checked against the chain. Texts are raw and live in the arena. */
 #ifndef SEGUE_VIEW_FOLDER_H
 #define SEGUE_VIEW_FOLDER_H
 
@@ -74,7 +74,7 @@ struct view_filter {
   char text[512];       /* that all of these point into */
   const char *before;   /* an id: only older ones; or NULL */
   size_t max;
-  /* How one stands that a daemon has, where its log does not say it; NULL: the log says it. */
+  /* The state of a session that a daemon has, if its log does not say it; NULL: the log does. */
   const char *(*stands)(const void *ctx, const char *id);
   const void *ctx;
 };

@@ -1,4 +1,4 @@
-/* found.h - where a text stands in a session: in every text of every record, and of its blobs.
+/* found.h - finds a text in a session: in every text of every record, and in its blobs.
  *
  *   view_found_read(&found, &book, needle, max, &err); view_found_json(&found);
  *   view_found_deinit(&found)

@@ -1,8 +1,8 @@
-/* now.h - the calls of a session that run: who is asked, what it used, when it was heard of last.
+/* now.h - the running calls of a session: who is asked, what it used, when it was last heard from.
  *
  *   view_now_read(&now, &track, &err); view_now_deinit(&now)
- * From the records of open turns, of each the last LIMIT_NOW_RECORD_COUNT. Texts are raw and live
- * in the arena. What a call says while it runs is in no record (daemon/tails.h). */
+ * Read from the last LIMIT_NOW_RECORD_COUNT records of each open turn. Texts are raw and live in
+ * the arena. What a call says while it runs is in no record (daemon/tails.h). */
 #ifndef SEGUE_VIEW_NOW_H
 #define SEGUE_VIEW_NOW_H
 

@@ -1,4 +1,4 @@
-/* proof.h - is a session's log what was written, by its own chain and by its store's ledger?
+/* proof.h - checks a session's log against its own chain and its store's ledger.
  *
  *   p = proof_new(&err); proof_read(p, &ref, &result, &err) any number of times; proof_free(p)
  * The ledger of a store is read once. See verify.h for what is found and what is not. */

@@ -1,4 +1,4 @@
-/* raw.h - the records of a log as they stand there, a page at a time, and single texts of them.
+/* raw.h - the raw records of a log, a page at a time, and single texts of them.
  *
  *   view_raws_read(&raws, &book, after, max, text_max, &err)     from the first one behind `after`
  *   view_raws_deinit(&raws)

@@ -1,13 +1,13 @@
-/* session.h - one session as it is shown: what a page, a report, and `show --as view` tell of it,
- * read from its log in one pass, each record held against the chain.
+/* session.h - one session as pages, reports and `show --as view` show it, read from its log in one
+ * pass, with each record checked against the chain.
  *
  *   view_session_read(&v, &ref, &err)     reads; takes as long as the log is big: never on a loop
  *   view_session_json(&v)                 as schemas/view.json says
  *   view_session_deinit(&v)               accepts a zeroed one
  *
  * All texts are raw, as the log has them, and live in the view's arena; a writer makes them safe
- * for where it writes. Times are real ones in ms since 1970. What stands behind a damaged record is
- * in the view too, marked `unproven`: nothing vouches for it. */
+ * for where it writes. Times are real ones in ms since 1970. Records after a damaged one are in the
+ * view too, marked `unproven`: nothing vouches for them. */
 #ifndef SEGUE_VIEW_SESSION_H
 #define SEGUE_VIEW_SESSION_H
 
@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-/* A turn's time is spent so. */
+/* A turn's time is spent on these. */
 enum view_span_kind {
   VIEW_WORK,
   VIEW_JUDGING,
@@ -116,9 +116,9 @@ struct view_session {
 bool view_session_read(struct view_session *v, const struct store_ref *ref,
                        struct err *err) MUST_CHECK;
 
-/* The same from a book that is open at its begin, and again each time that book_again found more:
+/* The same from a book that is open at its start, and again each time book_again found more:
  *   v->reading = view_reading_new(v); view_reading_go_on(v->reading, &book, &err); ...
- * What it tells of open turns is new each time. Beside a book that is damaged it is read once. */
+ * What it says of open turns is renewed each time. A damaged book is read only once. */
 struct view_reading *view_reading_new(struct view_session *v);
 bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *err) MUST_CHECK;
 json_t *view_session_json(const struct view_session *v);

@@ -1,9 +1,9 @@
-/* spans.h - what a turn's time went to, gathered while its records are read.
+/* spans.h - what a turn's time was spent on, gathered while its records are read.
  *
  *   spans_feed(&s, record, &turn)    each record that names a call of that turn, in order
  *   spans_close(&s, turn, at_ms)     the turn is over (0: all turns are)
  *   spans_deinit(&s)
- * A turn has at most LIMIT_VIEW_SPAN_COUNT of them; the last one goes on then. */
+ * A turn has at most LIMIT_VIEW_SPAN_COUNT of them; beyond that the last one is extended. */
 #ifndef SEGUE_VIEW_SPANS_H
 #define SEGUE_VIEW_SPANS_H
 

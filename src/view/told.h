@@ -1,5 +1,5 @@
 /* told.h - one judgment in full, as a list of titles, lines and texts in the order in which they
- * are read: what explain.h tells, for writers that are no terminal.
+ * are read: what explain.h tells, for writers other than a terminal.
  *
  *   open a book with `places`, read it to its end, find the turn (explain_find), then
  *   view_told_read(&told, &book, turn, text_max, referred_max, &err); view_told_deinit(&told)

@@ -1,5 +1,5 @@
-/* track.h - a session that is kept for those who look at it: its view, and where each of its
- * records stands, made by one read and extended while its log grows.
+/* track.h - a session kept for its viewers: its view, and the place of each of its records, made in
+ * one read and extended while its log grows.
  *
  *   t = track_new(&ref)
  *   track_read(t, &err)      all, or what was appended since; then t->view and t->book count
@@ -7,7 +7,7 @@
  *   track_free(t)
  *
  * One thread at a time, and never on a loop. A log that is damaged, replaced or shorter than before
- * is read anew. After a read that failed there is no view; the next one begins anew. */
+ * is read from the start. After a failed read there is no view; the next one starts again. */
 #ifndef SEGUE_VIEW_TRACK_H
 #define SEGUE_VIEW_TRACK_H
 
