@@ -1,4 +1,4 @@
-/* clean.h - what a model, a file or a person wrote, as text that can do nothing but be read.
+/* clean.h - turns what a model, a file or a person wrote into text that can do nothing but be read.
  *
  * Escape sequences of terminals are taken out. Newlines and tabs stay, a carriage return before
  * a newline goes; any other control becomes its picture (U+2400 block), C1 controls, bidi controls

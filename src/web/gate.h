@@ -1,4 +1,4 @@
-/* gate.h - who may see the window: codes that are used once, and the cookies that they become.
+/* gate.h - who may see the window: one-time codes, and the cookies that they turn into.
  *
  *   gate_pass_init(&p)                         a new random path, no code and no browser
  *   gate_pass_code(&p, read_only, now_ms, code)     a code for 60 s, to be handed to a person
@@ -6,9 +6,9 @@
  *   b = gate_pass_know(&p, cookie header, now_ms)   the browser, or NULL
  *   gate_pass_revoke(&p)                       ends all codes and browsers
  *
- * Codes have 128 random bits, cookies 256; both are kept as hashes and compared in constant time.
- * A browser that was not seen for LIMIT_WINDOW_IDLE_MS is out; the one that was idle longest goes
- * when there are too many. Times are ms of a clock that only goes forward. */
+ * Codes have 128 random bits, cookies 256; both are kept as hashes and compared in constant time. A
+ * browser not seen for LIMIT_WINDOW_IDLE_MS is signed out; when there are too many, the one idle
+ * longest goes. Times are ms of a clock that only goes forward. */
 #ifndef SEGUE_WEB_GATE_H
 #define SEGUE_WEB_GATE_H
 

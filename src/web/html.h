@@ -1,13 +1,13 @@
-/* html.h - the only way to markup. Tags are literals, which a macro takes that takes nothing else;
- * texts and attributes come from anywhere and are always cleaned (clean.h) and escaped.
+/* html.h - the only way to write markup. Tags are literals, and the macros take nothing else; texts
+ * and attributes may come from anywhere and are always cleaned (clean.h) and escaped.
  *
  *   struct html h = {.out = &buf};
  *   HTML(&h, "<td"); HTML_ATTR(&h, "title", text); HTML(&h, ">");
  *   html_text(&h, text); HTML(&h, "</td>");
  *
- * A text between `<` and `>`, or an attribute outside, is a fault of the writer and aborts. There
- * is no attribute that does something: href only leads to a place that the writer names, with one
- * part of a path from outside in it, percent-encoded; style, src and on... cannot be written. */
+ * A text between `<` and `>`, or an attribute outside, is a bug of the caller and aborts. No
+ * attribute can do anything: href only leads to a place named by the caller, with one part of a
+ * path from outside, percent-encoded; style, src and on... cannot be written. */
 #ifndef SEGUE_WEB_HTML_H
 #define SEGUE_WEB_HTML_H
 

@@ -1,6 +1,6 @@
 /* markdown.h - the report's parts as Markdown (CommonMark with tables): the same views, for places
- * that show no HTML. What anybody wrote is cleaned (clean.h), and each sign that could mean markup
- * is escaped; longer texts stand in fences that are longer than any in them. */
+ * that show no HTML. Everything from outside is cleaned (clean.h), and every character that could
+ * be markup is escaped; longer texts go into fences longer than any they contain. */
 #ifndef SEGUE_WEB_MARKDOWN_H
 #define SEGUE_WEB_MARKDOWN_H
 

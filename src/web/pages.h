@@ -1,8 +1,8 @@
 /* pages.h - the pages of the window, from logs: whole documents, each its own address.
  *
  *   status = page_write(&ask, &out)     appends the page; 200, or 404 with a page that says why
- * Reads logs, so never on a loop. Nothing is kept between two pages. What a person may do from a
- * page is offered only where `acts` is set; it is asked for by script (page.mjs). */
+ * Reads logs, so never on a loop. Nothing is kept between two pages. Actions are offered only if
+ * `acts` is set; a script (page.mjs) requests them. */
 #ifndef SEGUE_WEB_PAGES_H
 #define SEGUE_WEB_PAGES_H
 

@@ -1,4 +1,4 @@
-/* report.h - one file that tells sessions: HTML without scripts and network, or Markdown.
+/* report.h - one file that reports on sessions: HTML without scripts and network, or Markdown.
  *
  *   struct report_file r = {.out = &buf, .form = REPORT_HTML};
  *   report_begin(&r, title)
@@ -7,7 +7,7 @@
  *   report_turn(&r, turn, &told)            its judgment, and
  *   report_session_end(&r)
  *   report_end(&r)
- * Judgments stand in it up to LIMIT_REPORT_TOLD_BYTES together; which are missing is said. */
+ * Judgments are included up to LIMIT_REPORT_TOLD_BYTES together; it says which are missing. */
 #ifndef SEGUE_WEB_REPORT_H
 #define SEGUE_WEB_REPORT_H
 
