@@ -1,13 +1,15 @@
-/* expand.h - workflows made of workflows: one flat tree of what files say together.
+/* expand.h - workflows made of workflows: puts several files together into one flat tree.
  *
  * A movement with `call` becomes the movements of the called file, CALLER/NAME; its rules say where
  * each of the file's `returns`, COMPLETE and ABORT lead. A movement with `uses` is laid over the
- * map of a fragment's file. Nothing behind the parser knows of either: core and log see movements.
+ * map of a fragment's file. Nothing after the parser knows of either: core and log see only
+ * movements.
  *
  * A called workflow is a path below the calling file's folder, or a name: NAME.yaml beside the
  * calling file, in the user's folder of workflows, among those that come with segue. A fragment is
  * such a path, or fragments/NAME.yaml where facets are looked for. Its movements inherit provider,
- * model, options and judge of their own file, and what that leaves open of the calling one.
+ * model, options and judge from their own file and, where that leaves them open, from the calling
+ * one.
  *
  * Depth, calls, movements and nodes are bounded by limits.h; a call that leads back is an error. */
 #ifndef SEGUE_WORKFLOW_EXPAND_H

@@ -1,4 +1,4 @@
-/* facets.h - a facet's name, path or own words to its text.
+/* facets.h - from a facet's name, path or own words to its text.
  *
  * Order: the file's section map; a path relative to the workflow file (no white space, and .md or
  * .txt at its end or a slash in it); NAME.md, NAME.txt or NAME in the kind's folder beside the

@@ -34,8 +34,8 @@ struct workflow_source {
   bool named_by_user;   /* false: merely found, so command: movements are refused */
 };
 
-/* The params of a file: [{"name", "description", "default"}], in its order; a new
- * reference. Nothing of a file that cannot be read: loading says why. */
+/* The params of a file: [{"name", "description", "default"}], in its order; a new reference. Empty
+ * for a file that cannot be read: loading says why. */
 json_t *workflow_params(const char *path);
 
 /* Places of parts of a document, kept from loading, so that lint can point at them. */
@@ -47,7 +47,7 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
                              struct workflow_marks **marks);
 void workflow_marks_free(struct workflow_marks *marks);
 
-/* Which movements a session can come to: an array, one for each of the document. free() it. */
+/* Which movements a session can reach: an array with one entry per movement. free() it. */
 bool *workflow_reachable(const json_t *doc);
 
 /* Unreachable movements, unknown next, movements that cannot end, a judge that cannot judge, an

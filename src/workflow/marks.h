@@ -1,8 +1,8 @@
-/* marks.h - where the values of a workflow document stand in its file.
+/* marks.h - where the values of a workflow document are in its file.
  *
  * A value is named by its path in the document, such as movements[2].rules[0].next; that of the
- * document itself is "". The file's tree is kept, and a path is followed in it only for what is
- * reported: most files have no mistake. */
+ * document itself is "". The file's tree is kept, and paths are followed only for what is reported:
+ * most files have no mistakes. */
 #ifndef SEGUE_WORKFLOW_MARKS_H
 #define SEGUE_WORKFLOW_MARKS_H
 
@@ -25,8 +25,8 @@ const char *marks_file(const struct workflow_marks *marks, const char *path);
 
 enum { DOC_PATH_BYTES = 128 }; /* the longest is half of it; what does not fit is cut */
 
-/* PATH.KEY; `path` may be `out`, an empty key adds nothing. By hand: lint names every value that it
- * looks at, and printf would be a third of it. */
+/* PATH.KEY; `path` may be `out`, an empty key adds nothing. Written by hand: lint names every value
+ * it looks at, and printf would take a third of its time. */
 void doc_path_member(char out[DOC_PATH_BYTES], const char *path, const char *key);
 /* PATH[INDEX]; `path` may be `out`. */
 void doc_path_item(char out[DOC_PATH_BYTES], const char *path, size_t index);

@@ -1,7 +1,7 @@
-/* parse.h - the tree of a workflow file to the resolved document, by the table of keys.
+/* parse.h - from the tree of a workflow file to the resolved document, by the table of keys.
  *
- * Finds all errors it can: a document that came with errors is not whole. What needs the whole
- * graph (where rules lead, who can judge) is lint's. */
+ * Finds all errors it can; a document with errors is incomplete. Checks of the whole graph (where
+ * rules lead, who can judge) are left to lint. */
 #ifndef SEGUE_WORKFLOW_PARSE_H
 #define SEGUE_WORKFLOW_PARSE_H
 

@@ -1,4 +1,4 @@
-/* schemas.h - a schema's name, path or own keys to its document.
+/* schemas.h - from a schema's name, path or own keys to its document.
  *
  * A text that holds neither a slash nor a dot is the name of a ready schema
  * (schemas/presets/NAME.json, compiled in); any other text is a path relative to the workflow file,

@@ -1,5 +1,5 @@
-/* scope.h - what the names in a file's texts mean: the values of its params, and whose movements
- * it speaks of.
+/* scope.h - what the names in a file's texts mean: the values of its params, and whose movements it
+ * refers to.
  *
  * {input:NAME} is a param. A called file's are texts of the caller's file: they are put in when the
  * file is loaded, once, and what was put in is not read again. Those of the file that a session is

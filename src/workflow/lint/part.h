@@ -1,7 +1,7 @@
-/* part.h - inside lint: what its files share. lint.c reads the document and says what it finds, in
- * this order: flow.c follows where rules lead, loops.c the judges of loops; backends.c checks who
- * works and judges, rules.c the rules of one movement, group.c its children, structured.c what
- * values are made and who names them, reports.c who names reports and answers. */
+/* part.h - internal to lint, shared by its files. lint.c reads the document and reports findings in
+ * this order: flow.c follows the rules, loops.c the judges of loops; backends.c checks who works
+ * and judges, rules.c the rules of one movement, group.c its children, structured.c values and
+ * references to them, and reports.c references to reports and answers. */
 #ifndef SEGUE_WORKFLOW_LINT_PART_H
 #define SEGUE_WORKFLOW_LINT_PART_H
 
@@ -47,7 +47,7 @@ struct lint {
 /* The text of a member, or `otherwise`. */
 const char *lint_text(const json_t *object, const char *key, const char *otherwise);
 
-/* Each finding once: an inherited key would be found again for every movement. */
+/* Reports each finding once: an inherited key would be found again for every movement. */
 void lint_report(struct lint *l, struct err_list *list, const char *path, const char *fmt, ...)
     PRINTF_LIKE(4, 5);
 const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
@@ -67,7 +67,7 @@ void lint_reach(struct lint *l);
 
 /* The rules of one movement: rules.c. */
 void lint_rules(struct lint *l, size_t movement);
-/* Evaluates an expression in which nothing but a run's own numbers stands; else EXPR_FALSE. */
+/* Evaluates an expression that holds only a run's own numbers; otherwise EXPR_FALSE. */
 enum expr_value lint_try_out(const struct expr *when, bool *constant, struct expr_error *why);
 
 /* Who works and who judges, of the workflow and of one movement: backends.c. */

@@ -1,4 +1,4 @@
-/* part.h - what the parts of parse.h share: parse.c reads single values, list.c lists of texts,
+/* part.h - shared by the parts of parse.h: parse.c reads single values, list.c lists of texts,
  * schema.c schemas and invariants, map.c maps of keys and lists of such maps. */
 #ifndef SEGUE_WORKFLOW_PARSE_PART_H
 #define SEGUE_WORKFLOW_PARSE_PART_H
@@ -46,18 +46,19 @@ json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_nod
 json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_node *node);
 json_t *parse_invariants(struct parse *p, const struct key *k, const struct yaml_node *node);
 
-/* The first of a list stands where a single name would; the rest is `fallback`. Takes the value. */
+/* Puts the first of a list where a single name would be and the rest in `fallback`. Takes the
+ * value. */
 void parse_put_providers(json_t *object, const char *key, json_t *value);
 /* A section of facets, kept for the look-ups in `facets`. */
 void parse_section(struct parse *p, struct facets *facets, const struct key *k,
                    const struct yaml_node *node);
-/* The keys of a workflow's own, of a file that is called: its movements are read where it is. */
+/* Reads the workflow's own keys in a called file: its movements are read where it is called. */
 void parse_called(struct parse *p, const struct yaml_node *root);
 json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_node *node);
 json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_node *node);
 json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node);
 
-/* Nothing happens with a value that is NULL: what is wrong with it was reported. */
+/* Ignores a value of NULL: the mistake was already reported. */
 static inline void parse_put(json_t *object, const char *name, json_t *value) {
   if (value != NULL && json_object_set_new(object, name, value) != 0)
     BUG("out of memory");
