@@ -196,7 +196,7 @@ static void lead(struct adapter *a, json_t *schema, uint32_t *plan) {
     plan_lead(a, plan, arena_strdup(&a->out->arena, name));
 }
 
-/* Puts a root that is no object into one; takes `inner`. */
+/* Wraps a root that is not an object in one; takes `inner`. */
 static json_t *wrap(struct adapter *a, json_t *inner) {
   const char *type = json_string_value(json_object_get(inner, "type"));
   json_t *schema = json_object(), *properties = json_object(), *required = json_array();
@@ -232,7 +232,7 @@ static json_t *definitions(struct adapter *a) {
   return all;
 }
 
-/* Follows a root that is nothing but a reference, so that what it refers to can be the root. */
+/* Follows a root that is just a reference, so that its target can be the root. */
 static const json_t *definition_of(const json_t *schema, const json_t *all) {
   const char *reference = json_string_value(json_object_get(schema, "$ref"));
   for (int i = 0; reference && i < 16; i++) {

@@ -24,7 +24,7 @@ static json_t *array_schema(void) {
   return schema;
 }
 
-/* Only [] will do. */
+/* For places where only [] is valid. */
 static struct built empty_array(struct adapter *a, const struct adapt_view *view,
                                 struct adapt_words *words) {
   struct built built = {NULL, PLAN_NONE};
@@ -66,7 +66,7 @@ static struct built array_list(struct adapter *a, const struct adapt_view *view,
 
 struct adapt_tuple {
   uint32_t count; /* positions that can be there */
-  uint64_t least; /* of them that must */
+  uint64_t least; /* how many of them must be */
   bool closed;    /* nothing beyond */
 };
 
@@ -90,7 +90,7 @@ static bool tuple_measure(const struct adapt_view *view, struct built *items,
   return tuple->least <= tuple->count || !tuple->closed;
 }
 
-/* {"type":"array","prefixItems":[...]}, where the dialect means by it what we do. */
+/* {"type":"array","prefixItems":[...]}, if it means the same in the dialect. */
 static struct built tuple_native(struct adapter *a, const struct adapt_view *view,
                                  struct built *items, const struct adapt_tuple *tuple,
                                  struct adapt_words *words) {

@@ -30,7 +30,8 @@ static void plan_branches(struct adapter *a, uint32_t plan, const struct plan_br
   a->out->plans[plan].count = (uint32_t)count;
 }
 
-/* Takes the list of schemas. One: itself, with title and description if it has none. */
+/* Takes the list of schemas. A single one stands for itself, and gets title and description if it
+ * has none. */
 static struct built sums_join(struct adapter *a, json_t *list, const struct plan_branch *branches,
                               const struct adapt_view *view, struct adapt_words *words) {
   size_t count = json_array_size(list);
@@ -252,7 +253,7 @@ static struct built build_types(struct adapter *a, const struct sum *sum,
 
 /* --- places --- */
 
-/* Letters, digits, '_' and '-', and no other definition's. */
+/* A new name of letters, digits, '_' and '-'. */
 static const char *name_new(struct adapter *a, uint32_t entry) {
   const struct schema *s = a->out->canonical;
   const char *suffix = s->entries[entry].suffix, *last = strrchr(suffix, '/');
@@ -285,7 +286,7 @@ static json_t *reference_to(struct adapter *a, uint32_t unit) {
 
 static uint32_t unit_of(struct adapter *a, const struct sum *sum);
 
-/* A place that is a reference: stays one, unless it says something of its own. */
+/* Builds a place that is a reference: it stays one unless it adds something of its own. */
 static struct built build_reference(struct adapter *a, const struct adapt_view *view,
                                     struct adapt_words *words) {
   struct sum target = {0};

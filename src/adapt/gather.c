@@ -1,4 +1,4 @@
-/* Brings keywords of the same kind together from all parts of one place. */
+/* Merges keywords of the same kind from all parts of one place. */
 #include "adapt/internal.h"
 
 #include <string.h>
@@ -49,7 +49,7 @@ unsigned adapt_type_of(const json_t *value) {
   return 0;
 }
 
-/* The types that the keyword is about, if nothing else tells the type. */
+/* The types that the keyword applies to, for places that name no type. */
 unsigned adapt_keyword_types(enum keyword_id id) {
   static const struct {
     uint64_t ids;

@@ -80,7 +80,7 @@ static struct built extra_value(struct object_build *o) {
   return built;
 }
 
-/* The only pattern that names have to match, where the dialect takes patterns; else NULL. */
+/* The only pattern that names must match, if the dialect takes patterns; else NULL. */
 static const char *key_pattern(const struct object_build *o) {
   const struct adapter *a = o->a;
   if (o->view->pattern_count != 1 || !o->view->extra_closed ||
@@ -188,7 +188,7 @@ static struct built only_pairs(struct object_build *o, struct built value) {
   return built;
 }
 
-/* Members that are not named, in an object which has others that are. */
+/* Adds unnamed members to an object that has named ones. */
 static void extras(struct object_build *o, enum extra kind, struct adapt_plan *plan) {
   struct adapter *a = o->a;
   const struct adapt_view *view = o->view;
@@ -222,7 +222,7 @@ static void extras(struct object_build *o, enum extra kind, struct adapt_plan *p
   }
 }
 
-/* Takes what `o` owns. */
+/* Consumes `o`. */
 static struct built object_finish(struct object_build *o, const struct adapt_plan *plan) {
   struct adapter *a = o->a;
   bool required = adapt_has(a, ADAPT_ALL_REQUIRED) || json_array_size(o->required) > 0;

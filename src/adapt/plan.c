@@ -1,4 +1,4 @@
-/* Turns values from shape to shape, along the plans. */
+/* Turns values from one shape into the other, following the plans. */
 #include "adapt/internal.h"
 
 #include <assert.h>
@@ -149,8 +149,8 @@ static bool shape_fits(struct turning *t, const struct plan_branch *branch, cons
   return branch_holds(t, schema_check(&from, value, NULL));
 }
 
-/* The first branch that has the value's shape and gives what its part of the canonical schema
- * accepts; else the first that has its shape; else one that gives what is accepted. */
+/* Picks the first branch that has the value's shape and gives something its part of the canonical
+ * schema accepts; else the first with its shape; else one whose result is accepted. */
 static json_t *union_back(struct turning *t, const struct adapt_plan *plan, const json_t *value) {
   json_t *first = NULL;
   uint32_t fitting = 0, last = 0;
@@ -178,7 +178,7 @@ static json_t *union_back(struct turning *t, const struct adapt_plan *plan, cons
   return first ? first : turn_keep(value);
 }
 
-/* False and a status, when this is too much. */
+/* False, with a status, if this exceeds a bound. */
 static bool enter(struct turning *t) {
   if (stopped(t))
     return false;
@@ -242,7 +242,7 @@ static enum adapt_status turn_finish(struct turning *t, json_t *made, json_t **o
   return ADAPT_OK;
 }
 
-/* Takes the object off that was put around the root; an answer without it is left as it is. */
+/* Removes the object that was put around the root; an answer without it is left alone. */
 static const json_t *unwrap(const struct adapted *adapted, const json_t *answer) {
   const json_t *inner = adapted->wrap ? json_object_get(answer, adapted->wrap) : NULL;
   size_t own = adapted->lead && json_object_get(answer, adapted->lead) ? 2 : 1;

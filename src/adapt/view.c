@@ -1,5 +1,5 @@
-/* Merges all that is asked of one place: follows references and allOf, brings members of the same
- * name together. */
+/* Merges everything that applies to one place: follows references and allOf, and joins members of
+ * the same name. */
 #include "adapt/internal.h"
 
 #include <string.h>
@@ -176,7 +176,7 @@ static bool group_add(struct adapter *a, struct adapt_view *view, const char *ke
   return true;
 }
 
-/* Adds what applies to the same value through the entry. */
+/* Adds the subschemas of the entry that apply to the same value. */
 static bool combinations(struct adapter *a, uint32_t entry, struct adapt_view *view) {
   const json_t *list, *one;
   static const struct {
@@ -232,7 +232,7 @@ static bool combinations(struct adapter *a, uint32_t entry, struct adapt_view *v
   return true;
 }
 
-/* A `$ref` and nothing else that asks for anything, perhaps alone in an allOf. */
+/* Finds a `$ref` without other constraints, perhaps alone in an allOf. */
 static void find_reference(struct adapter *a, const struct sum *sum, struct adapt_view *view) {
   view->reference = NODE_NONE;
   if (sum->count != 1 || sum->items[0].flags & ITEM_PLAIN)

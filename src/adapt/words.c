@@ -20,7 +20,7 @@ void adapt_words_add(struct adapt_words *words, const char *format, ...) {
   buf_append(&words->text, one, (size_t)n);
 }
 
-/* To be freed; NULL: too long to say. */
+/* free() it; NULL: too long to put into words. */
 static char *words_value(const json_t *value) {
   size_t length;
   if (adapt_size(value, ADAPT_VALUE_BYTES) > ADAPT_VALUE_BYTES)
