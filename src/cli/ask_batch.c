@@ -1,4 +1,4 @@
-/* Asks the questions of a batch, so many at once, and prints the answers in order. */
+/* Asks the questions of a batch, several at once, and prints the answers in order. */
 #include "cli/ask_batch.h"
 
 #include "base/log.h"
@@ -85,8 +85,8 @@ static double percent(size_t part, size_t whole) {
   return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* An end of the 95 % confidence interval of a rate, in percent (Wilson, 1927): the rate furthest
- * off that is within 1.96 standard deviations of what was counted. Found by halving. */
+/* One end of the 95 % confidence interval of a rate, in percent (Wilson, 1927): the farthest rate
+ * within 1.96 standard deviations of the count, found by bisection. */
 static double rate_bound(size_t part, size_t whole, bool upper) {
   const double deviations = 1.96 * 1.96, rate = (double)part / (double)whole;
   double low = upper ? rate : 0, high = upper ? 1 : rate;
@@ -109,7 +109,7 @@ static const char *advice_on(double failing) {
   return "over 10 % fail at first: mend the prompt, the schema or the model first";
 }
 
-/* How to live with so many first answers that fail, or that they are too few to say; nothing when
+/* Advises on the share of first answers that fail, or says that there are too few; nothing if
  * nothing is known. */
 static void put_advice(const struct ask_tally *t, struct buf *out) {
   size_t failed = t->judged - t->by[0];
@@ -218,7 +218,7 @@ static void ask_batch_on_answered(void *ctx, const struct ask_job *job) {
 
 /* --- in --- */
 
-/* A line that no question can be made of. */
+/* Refuses a line that makes no question. */
 static void ask_batch_refuse(struct ask_batch *b, struct slot *slot, const char *code,
                              const char *message) {
   json_t *errors = json_pack("[{ss sI so}]", "code", code, "line", (json_int_t)b->in.number,
@@ -228,7 +228,7 @@ static void ask_batch_refuse(struct ask_batch *b, struct slot *slot, const char 
   b->tally.refused++;
 }
 
-/* With the line's own schema, or the one of all lines. */
+/* The workflow with the line's own schema, or with that of all lines. */
 static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t *schema,
                                               struct err *err) {
   if (schema == NULL || json_is_null(schema)) {

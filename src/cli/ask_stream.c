@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Drops the keywords that say something of the array as a whole, not of an item. */
+/* Drops the keywords about the array as a whole rather than its items. */
 static void without_whole(json_t *schema) {
   static const char *const keys[] = {"minItems",    "maxItems",    "uniqueItems",     "contains",
                                      "minContains", "maxContains", "unevaluatedItems"};

@@ -49,7 +49,7 @@ static void asking_job_free(struct ask_job *job) {
   free(job);
 }
 
-/* Takes what is over, asks for more, or ends. */
+/* Collects finished jobs, asks for more, or ends. */
 static void on_turn(void *ctx) {
   struct asking *a = ctx;
   LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {

@@ -1,4 +1,4 @@
-/* Reads which judgments count. */
+/* Reads the options that say which judgments count. */
 #include "cli/audit_filters.h"
 
 #include "cli/find.h"

@@ -113,13 +113,14 @@ static bool take_long(struct parsing *p, const char *arg) {
   return take_option(p, option, equals ? equals + 1 : NULL);
 }
 
-/* A character that is no letter is shown whole. */
+/* Shows a character that is not ASCII as a whole. */
 static int letter_bytes(const char *at) {
   size_t n = utf8_decode(at, strlen(at), NULL);
   return n > 0 ? (int)n : 1;
 }
 
-/* "-q", "-qt TEXT", "-qtTEXT": flags first, what follows an option with a value is that. */
+/* Reads "-q", "-qt TEXT", "-qtTEXT": flags first; the rest after an option with a value is the
+ * value. */
 static bool take_letters(struct parsing *p, const char *arg) {
   for (const char *letter = arg + 1; *letter; letter++) {
     const struct cli_option *option = find_letter(p->command, *letter);
@@ -364,7 +365,7 @@ bool cli_line_of(const struct err *err, struct buf *out, size_t *at) {
   return found;
 }
 
-/* The line and a caret under its column. Of a long line, the part around the column. */
+/* Prints the line and a caret under its column; for a long line, the part around the column. */
 static void print_place(const struct err *err, struct str line, size_t at, bool colours) {
   enum { WIDTH = 120, BEFORE = 80, KEPT = 60 }; /* columns: in all, before the caret */
   static const struct str ellipsis = STR_INIT("\xE2\x80\xA6");

@@ -1,4 +1,4 @@
-/* Says what may stand where a shell's user pressed Tab, from the tables that the parser uses. */
+/* Completes words where a shell's user pressed Tab, from the tables that the parser uses. */
 #include "cli/complete.h"
 
 #include "base/utf8.h"

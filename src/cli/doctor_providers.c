@@ -1,4 +1,4 @@
-/* Tells which backends could work here, and what the others lack. */
+/* Reports which backends could work here, and what the others lack. */
 #include "cli/doctor.h"
 
 #include "base/log.h"
@@ -54,7 +54,7 @@ static void look_at_project(struct doctor_report *r, const struct provider *prov
               err.text, NULL);
 }
 
-/* Does it hold what the words readonly, edit and full say? */
+/* Does it enforce the words readonly, edit and full? */
 static void look_at_permissions(struct doctor_report *r, const struct provider *provider) {
   char what[160];
   for (int i = 0; i < PERMISSION_COUNT && provider_profile(provider) != NULL; i++) {
@@ -75,7 +75,7 @@ static const char *agent_besides(const struct provider_registry *registry,
   return besides ? json_string_value(json_object_get(profile->keys, "install")) : NULL;
 }
 
-/* Those that nobody asked for and that are not here: of each kind one line of names. */
+/* Prints one line of names for each kind of absent backend that nobody asked for. */
 static void doctor_put_absent(struct doctor_report *r, const struct provider_registry *registry,
                               const struct backend_probe *probes, const bool *listed) {
   static const char *const whats[] = {
@@ -100,7 +100,7 @@ static void doctor_put_absent(struct doctor_report *r, const struct provider_reg
     printf("         -> segue doctor NAME tells how one is set up\n");
 }
 
-/* Which the words name; all without words. False: one names none. */
+/* Takes the backends that the words name, or all without words. False: a word names none. */
 static bool doctor_take_words(const struct provider_registry *registry, const struct cli_args *args,
                               bool *taken, size_t count) {
   struct err err;

@@ -25,7 +25,7 @@ static size_t sets_of(const struct key_set *sets[SETS_MAX]) {
   return n;
 }
 
-/* In lines that fit, each with two spaces before it. */
+/* Wraps the text into lines with two spaces in front. */
 static void put_wrapped(struct buf *out, const char *text) {
   buf_puts(out, "  ");
   cli_wrap(out, str_from(text), 2, 2, cli_help_columns());

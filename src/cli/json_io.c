@@ -172,8 +172,8 @@ static void write_value(const json_t *value, int level, struct buf *out) {
   }
 }
 
-/* True for what a reader of lines may take for a line's end; on a terminal also for what
- * buf_safe keeps from it. ASCII controls but DEL are escaped by JSON already. */
+/* True for characters that a reader of lines may take for a line's end; on a terminal also for
+ * those that buf_safe removes. JSON already escapes ASCII controls except DEL. */
 static bool must_escape(uint32_t cp, enum json_io_form form) {
   if (cp == 0x85 || cp == 0x2028 || cp == 0x2029)
     return true;

@@ -47,7 +47,7 @@ static uint64_t label_stratum(const struct label_asked *a, const struct draw_tur
   return population;
 }
 
-/* As one of this stratum: labels of another sample have other weights. */
+/* Counts only labels of this stratum: those of another sample have other weights. */
 static bool is_labelled(const struct label_asked *a, const struct draw_turn *turn) {
   char stratum[LABEL_STRATUM_BYTES];
   struct buf key = {0};

@@ -1,4 +1,4 @@
-/* Draws what runs now below what is finished. */
+/* Draws what is running below what is finished. */
 #include "cli/live.h"
 
 #include "base/limits.h"

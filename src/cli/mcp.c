@@ -238,7 +238,8 @@ static json_t *text_result(struct str text, bool failed) {
   return result;
 }
 
-/* Gives what it printed; after a failure its errors too. One JSON object is given as such, too. */
+/* Returns what it printed, and after a failure its errors too. A single JSON object is also
+ * returned as such. */
 static json_t *told_result(const struct program *p) {
   struct buf text = {0};
   bool failed = p->status != 0 && !p->timed_out;

@@ -1,4 +1,4 @@
-/* segue answer, approve, reject: says what a session waits for. */
+/* segue answer, approve, reject: answers what a session is waiting for. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
@@ -103,8 +103,8 @@ static int verdict_run(const struct cli_command *command, int argc, char **argv)
   return status;
 }
 
-/* Is it stopped because a movement changed what is protected? That is no question: to resume it is
- * to let it be. */
+/* Did it stop because a movement changed what is protected? That is not a question: resuming it
+ * accepts the change. */
 static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
   struct brief b;
   struct err ignored;

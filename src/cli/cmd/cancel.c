@@ -25,7 +25,7 @@ static const struct cli_option options[] = {
 
 /* --- of a shared store --- */
 
-/* Nobody has it: this program takes it, writes the end and lets go. */
+/* Nobody has it: takes it, writes the end and lets go. */
 static int cancel_here(const struct store_ref *ref, struct err *err) {
   struct config user = {0};
   struct store store;
@@ -57,7 +57,8 @@ static bool is_cancelled(const struct store_ref *ref) {
   return over;
 }
 
-/* Its owner writes the end; an owner that dies leaves it to us. False: no word of it in time. */
+/* Waits for its owner to write the end; if the owner dies it is up to us. False: it did not happen
+ * in time. */
 static bool cancel_wait(const struct store_ref *ref, struct err *err) {
   uint64_t until = clock_mono_ms() + ANSWER_MS;
   while (!is_cancelled(ref)) {

@@ -61,7 +61,7 @@ static void put_file_keys(json_t *list, const json_t *values, const char *path) 
   }
 }
 
-/* Places, which no file can say. */
+/* Puts the places, which no file can set. */
 static void put_places(json_t *list) {
   char logs[PATHS_BYTES], dir[PATHS_BYTES];
   struct err err;

@@ -1,4 +1,4 @@
-/* Tells what stands in the way of running workflows here, and what to do about it. */
+/* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
 #include "cli/doctor.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -80,7 +80,7 @@ static void look_at_logs(struct doctor_report *r) {
     doctor_find(r, FINDING_OK, "logs", dir, NULL);
 }
 
-/* Every agent runs under it; looked for where the process table looks. */
+/* Every agent runs under the shim; it is looked for where the process table looks. */
 static void look_at_shim(struct doctor_report *r) {
   char path[PATHS_BYTES];
   struct err err;
@@ -90,7 +90,7 @@ static void look_at_shim(struct doctor_report *r) {
     doctor_find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
 }
 
-/* Tells what holds agents here. */
+/* Says what confines agents here. */
 static void look_at_sandbox(struct doctor_report *r, const struct config *user) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
   const char *level = json_string_value(json_object_get(sandbox, "level"));
@@ -154,7 +154,7 @@ static void look_at_configuration(struct doctor_report *r) {
   doctor_find(r, FINDING_OK, "configuration", text, NULL);
 }
 
-/* Tells how much of each limit of a day is used. */
+/* Says how much of each daily limit is used. */
 static void look_at_day(struct doctor_report *r, const struct provider_registry *registry) {
   static const char *const until =
       "sessions stop before their next call until midnight: raise budget in config.yaml, or resume "

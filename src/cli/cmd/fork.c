@@ -1,4 +1,4 @@
-/* segue fork: another session that begins where one was, here or in the daemon. */
+/* segue fork: begins another session where one was, here or in the daemon. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "cli/cli.h"
@@ -69,7 +69,7 @@ static json_t *fork_body(const struct cli_args *args, struct err *err) {
 
 /* --- here --- */
 
-/* The session whose branch that is: the one in its name, else any that worked on it. */
+/* Finds the session of a branch: the one in its name, or else any that worked on it. */
 static bool find_by_branch(const struct cli_args *args, const char *branch, struct store_ref *ref,
                            struct err *err) {
   const char *word = args->word_count > 0 ? args->words[0] : NULL;

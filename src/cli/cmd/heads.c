@@ -1,4 +1,5 @@
-/* segue heads: the last record of each session that stopped or ended, to be kept elsewhere. */
+/* segue heads: prints the last record of each session that stopped or ended, to be kept
+ * elsewhere. */
 #include "store/heads.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"

@@ -71,7 +71,7 @@ const char *help_topic(const char *name) {
   return NULL;
 }
 
-/* Commands by what one wants. One that stands nowhere here is listed last. */
+/* Commands by purpose. Commands not named here are listed last. */
 static const struct {
   const char *title, *names[12];
 } help_groups[] = {

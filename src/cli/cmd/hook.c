@@ -1,4 +1,4 @@
-/* segue hook: judges a coding agent's last answer where its own hooks ask whether it may stop. */
+/* segue hook: judges a coding agent's last answer when its own hooks ask whether it may stop. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -128,7 +128,7 @@ static bool settings_path(const struct cli_args *args, char out[4096], struct er
          err_set(err, ERR_USAGE, "there is no home folder: HOME is not set");
 }
 
-/* Gives what the file will hold. NULL: it holds no object that hooks fit into. */
+/* The future content of the file. NULL: it has no object to put hooks into. */
 static json_t *settings_with(const char *path, bool is_there, const char *line, struct err *err) {
   json_t *settings = is_there ? json_io_file(path, JSON_IO_VALUE, err) : json_object();
   if (settings == NULL)

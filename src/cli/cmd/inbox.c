@@ -1,4 +1,4 @@
-/* segue inbox: lists what waits for persons. */
+/* segue inbox: lists what is waiting for people. */
 #include "store/inbox.h"
 #include "base/limits.h"
 #include "cli/cli.h"

@@ -57,7 +57,7 @@ static bool init_write_all(int fd, struct str text) {
   return true;
 }
 
-/* A file that is there stays as it is, but for the workflow itself, which is refused then. */
+/* Leaves an existing file alone, except the workflow itself, which is refused. */
 static bool init_put_file(struct init *init, const char *path, struct str text, bool must_be_new,
                           struct err *err) {
   int fd = fs_open_beneath(init->folder, path, O_WRONLY | O_CREAT | O_EXCL);

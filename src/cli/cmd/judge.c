@@ -1,5 +1,5 @@
-/* Judges one text without a workflow file: a workflow of one command movement is made, its
- * answer is given, and the same core, host and chain do the rest. */
+/* segue judge: judges one text without a workflow file. It makes a workflow of one command movement
+ * and supplies its answer; the same core, host and chain do the rest. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/utf8.h"
@@ -84,7 +84,7 @@ static bool read_stages(const char *list, json_t *judge, struct err *err) {
   return true;
 }
 
-/* "movements[0].rules[2].condition: ..." is about what --rule brought. */
+/* Translates "movements[0].rules[2].condition: ..." to the --rule that it comes from. */
 static void name_the_rule(struct err *err) {
   struct err raw = *err;
   int index, n = 0;

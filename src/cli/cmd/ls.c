@@ -1,4 +1,4 @@
-/* segue ls: lists sessions, as a daemon tells them or from the log folder. */
+/* segue ls: lists sessions, from a daemon or from the log folder. */
 #include "audit/book.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -169,8 +169,8 @@ static void ls_print_row(struct ls *ls, const json_t *s) {
   buf_deinit(&age);
 }
 
-/* The chain of a log that is shown, as far as all of them are short: a record that is not what was
- * written is said here, not only by segue verify. */
+/* Checks the chain of a listed log while they are short: a record that is not what was written
+ * shows here too, not only in segue verify. */
 static bool is_tampered(struct ls *ls, const char *log) {
   struct store_ref ref;
   struct book book;
@@ -256,7 +256,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 
 /* --- from the folder --- */
 
-/* A log that has records, but no beginning that can be read: somebody changed it. */
+/* For a log with records but without a readable beginning: somebody changed it. */
 static json_t *unreadable_session(const char *id, const struct store_ref *ref) {
   uint64_t bytes;
   struct log_reader r;
@@ -277,7 +277,7 @@ static bool asks_for_more(const struct select *s) {
   return s->since_ms != 0 || s->workflow != NULL || s->method != NULL || s->provider != NULL;
 }
 
-/* Adds to a session of a shared store who has it, or why nobody has. */
+/* Adds to a session of a shared store which worker has it, or why none has. */
 static void ls_put_place(json_t *s, const json_t *place) {
   const char *worker = json_string_value(json_object_get(place, "worker"));
   const char *waits = json_string_value(json_object_get(place, "waits"));
@@ -322,7 +322,7 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
   return s;
 }
 
-/* Ended ones by the ledger, which is asked only where the index says nothing. */
+/* Whether it has ended by the ledger, which is asked only if the index does not say. */
 static bool has_ended(struct heads **heads, const struct store *store, const char *id) {
   struct err err;
   if (*heads == NULL) {

@@ -14,7 +14,7 @@
 
 enum { MCP_LINE_BYTES = 16 * 1024 * 1024, MCP_CALLS_MAX = 16 };
 
-/* A watch may wait for minutes, and a client asks other things meanwhile: calls have threads. */
+/* A watch may wait for minutes while the client asks other things, so calls run in threads. */
 static pthread_mutex_t mcp_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t mcp_ended = PTHREAD_COND_INITIALIZER;
 static unsigned mcp_open_calls;

@@ -1,4 +1,4 @@
-/* segue plan: tells what would run, before it costs anything. */
+/* segue plan: says what would run, before it costs anything. */
 #include "host/plan.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -195,7 +195,8 @@ static void plan_print_judge(const struct plan_page *page, const json_t *m) {
   buf_deinit(&text);
 }
 
-/* Where an agent's permission is not what the word says; the variables that the movement gets. */
+/* Prints where an agent's permission departs from the word, and which variables the movement
+ * gets. */
 static void plan_print_more(const struct plan_page *page, const json_t *m) {
   const json_t *work = json_object_get(m, "work"), *secrets = json_object_get(m, "secrets");
   size_t i;

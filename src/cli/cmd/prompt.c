@@ -70,7 +70,7 @@ static void note_panel(const json_t *votes, long shown) {
   }
 }
 
-/* The question is shown all the same: a rule more, and it would be asked. */
+/* Notes that the question is shown although it would be asked only with one more rule. */
 static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) {
   const struct rule **offered = xcalloc(spec->rule_count + 1, sizeof(struct rule *));
   size_t labels = chain_offered(spec, offered);
@@ -122,7 +122,7 @@ static bool render_judge(const struct cli_args *args, const struct setup *setup,
   return true;
 }
 
-/* A movement with children asks nobody. */
+/* Refuses a movement with children: it asks nobody. */
 static bool refuse_group(const struct workflow *wf, const struct movement *m, struct err *err) {
   struct buf names = {.max = 200};
   for (size_t i = 0; i < m->child_count; i++)

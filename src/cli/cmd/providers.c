@@ -1,4 +1,4 @@
-/* The backends at the shell: what there is, what a profile says, and what a recording means. */
+/* segue providers: which backends there are, what a profile says, and what a recording means. */
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"

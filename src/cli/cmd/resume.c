@@ -1,4 +1,4 @@
-/* segue resume: takes a session that stopped further, here or in the daemon. */
+/* segue resume: resumes a stopped session, here or in the daemon. */
 #include "audit/ask_told.h"
 #include "base/log.h"
 #include "cli/asking.h"
@@ -75,7 +75,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   return true;
 }
 
-/* The first record; NULL when there is none to be read. */
+/* The first record; NULL if there is none to read. */
 static json_t *read_start(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
@@ -102,8 +102,8 @@ static bool is_of_judge(const json_t *start) {
           resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "./given"));
 }
 
-/* Did `segue judge` end before the text that it was given was in the log? Its place is a command
- * that is never run. */
+/* Did `segue judge` end before its text was in the log? In its place is a command that is never
+ * run. */
 static bool lacks_its_text(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
@@ -122,8 +122,8 @@ static bool lacks_its_text(const struct store_ref *ref) {
   return lacks;
 }
 
-/* The turns that are in the log already: so that the closing line counts all of them. Of a
- * session that ended, its last record is what --json prints. */
+/* Feeds the turns already in the log, so that the closing line counts all of them. For a session
+ * that ended, --json prints its last record. */
 static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t records, bool ended) {
   struct log_reader r;
   struct str line;
@@ -141,8 +141,8 @@ static void feed_past(struct ui *ui, const struct store_ref *ref, uint64_t recor
   reader_close(&r);
 }
 
-/* Prints what `segue ask` would have, from the log of its question, which stands now. A session
- * that stopped without a verdict has told why already. */
+/* Prints what `segue ask` would have, from the finished log of its question. A session that stopped
+ * without a verdict has already said why. */
 static int print_answer(const struct store_ref *ref, enum ui_mode mode, int status) {
   struct ask_told told = {0};
   struct log_reader r;
@@ -197,7 +197,7 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
   return NULL;
 }
 
-/* Its turn comes as that of one that is submitted. */
+/* It is queued like a submitted one. */
 static int resume_there(const struct cli_args *args, json_t *body) {
   struct err err = {0};
   if (!cli_flag(args, "cut"))
@@ -207,7 +207,7 @@ static int resume_there(const struct cli_args *args, json_t *body) {
 }
 
 /* Refuses a log whose end is gone: the ledger holds a later record of the session than the log.
- * What stood behind would be judged anew, unsaid. */
+ * Without this, the lost part would be judged again silently. */
 static bool resume_is_whole(const struct store *store, const struct brief *before,
                             struct err *err) {
   struct heads heads = {0};

@@ -22,8 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a log that is followed is looked at, and how often a session without an owner must be
- * seen before it counts as crashed. */
+/* How often a followed log is checked, and how many checks in a row must find no owner before a
+ * session counts as crashed. */
 enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
 enum { SHOW_TEXT_BYTES = 4096 }; /* of each text of a judgment's view, unless --full */
 
@@ -127,12 +127,12 @@ static bool is_submitted(const struct show *s) {
   return json_is_true(json_object_get(json_object_get(s->start, "config"), "submitted"));
 }
 
-/* It waits for its turn: submitted, and the daemon of its folder is there. */
+/* True if it is queued: submitted, and the daemon of its folder is running. */
 static bool is_queued(const struct show *s) {
   return is_submitted(s) && store_is_held(&s->book.store, "daemon");
 }
 
-/* How the daemon that has it says it stands: false when it cannot be asked. */
+/* Asks the daemon that has it for its status; false if it cannot be asked. */
 static bool show_ask_daemon(const struct show *s, char status[24], struct buf *message) {
   struct client_reply reply = {0};
   struct err err;
@@ -306,7 +306,7 @@ static void take_record(struct show *s, const json_t *record, struct str line) {
   turns_print(s->out, turn, &s->look);
 }
 
-/* Everything that can be read now; what stands behind a damage too, for what it is worth. */
+/* Reads everything that can be read now, even behind a damaged record, for what it is worth. */
 static void read_on(struct show *s) {
   json_t *record;
   while ((record = book_next(&s->book)) != NULL) {
@@ -357,7 +357,7 @@ static bool over(const struct show *s) {
   return s->book.state == BOOK_DAMAGED || !goes_on;
 }
 
-/* The daemon has it and does not go on with it; says so. */
+/* True if the daemon has it and does not go on with it; says so. */
 static bool is_given_up(const struct show *s) {
   char status[24];
   struct buf why = {0}, safe = {0};
@@ -370,7 +370,7 @@ static bool is_given_up(const struct show *s) {
   return up;
 }
 
-/* Until it is worth looking again. */
+/* Waits until it is worth looking again. */
 static void show_rest(struct show *s) {
   struct pollfd words = {.fd = s->hears ? s->words.from.fd : -1, .events = POLLIN};
   (void)poll(&words, 1, FOLLOW_POLL_MS);
@@ -378,7 +378,7 @@ static void show_rest(struct show *s) {
     words_hear(&s->words, s->book.records);
 }
 
-/* Until the session ends, stops, or has nobody who runs it. */
+/* Follows the session until it ends, stops, or nobody runs it. */
 static bool show_follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
   bool ok = true;

@@ -77,7 +77,7 @@ static bool set_inputs(const struct cli_args *args, const char *path, json_t *bo
   return ok;
 }
 
-/* HH:MM of the local day that is nearest to now: of a timer that comes late the time has passed. */
+/* Reads HH:MM as the nearest such local time, so that for a late timer it has just passed. */
 static bool clock_time(const char *text, int64_t now_ms, int64_t *out_ms) {
   enum { HALF_DAY_MS = 12 * 3600 * 1000 };
   unsigned hour, minute;
@@ -180,7 +180,8 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
   return status;
 }
 
-/* The session is the store's; a worker that has a place takes it. The status, or -1: go on. */
+/* Gives the session to the shared store, where a worker with a free place takes it. The status, or
+ * -1: go on. */
 static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
   struct err err = {0};
   struct err_list errors = {0};

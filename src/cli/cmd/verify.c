@@ -1,4 +1,4 @@
-/* segue verify: are logs what was written? */
+/* segue verify: checks whether logs are what was written. */
 #include "audit/verify.h"
 #include "base/file.h"
 #include "base/limits.h"
@@ -212,7 +212,7 @@ static void *verify_batch_main(void *arg) {
   return NULL;
 }
 
-/* This thread reads, too: without any other it takes longer, that is all. */
+/* This thread reads too, so without others it only takes longer. */
 static void verify_batch(struct batch *batch) {
   pthread_t threads[VERIFY_THREADS_MAX];
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -280,7 +280,7 @@ static void verify_store(struct verifying *v, const char *where) {
   free(ids);
 }
 
-/* "7 logs: 5 complete, 1 open, 1 bad; 1 missing": behind what was told of each. */
+/* Prints "7 logs: 5 complete, 1 open, 1 bad; 1 missing" after the single results. */
 static void print_sum(const struct verifying *v) {
   size_t logs = 0;
   struct buf text = {0};

@@ -136,8 +136,8 @@ json_t *forge_json(const struct forge *f, const char *const *words, struct str i
 
 /* --- pushing --- */
 
-/* The user's own helpers for passwords, from the files that an agent's repository is none of. The
- * first, empty one takes away those of the repository. */
+/* The user's own password helpers, from files outside an agent's repository. The first, empty one
+ * removes those of the repository. */
 static json_t *push_settings(const struct forge *f) {
   static const char *const scopes[] = {"--system", "--global"};
   json_t *settings = json_pack("[[ss]]", "credential.helper", "");
@@ -169,7 +169,8 @@ static void put_ssh(const struct forge *f, struct buf *out) {
   free(own);
 }
 
-/* git with the remote's address. Where it goes, and what runs for it, is the user's to say. */
+/* Runs git with the remote's address. Where it goes, and what runs for it, is for the user to
+ * say. */
 static bool go_there(const struct forge *f, struct git_ask *ask, struct err *err) {
   struct buf ssh = {0};
   struct git_answer answer;

@@ -212,7 +212,7 @@ json_t *forge_source(const struct forge_item *item) {
 
 /* --- quoting --- */
 
-/* Each line behind "> ", with what cannot be seen made visible, and an end to its length. */
+/* Quotes each line with "> ", makes invisible characters visible, and bounds the length. */
 static void quote_text(struct buf *out, struct str text) {
   struct buf safe = {0};
   bool cut = text.n > LIMIT_FORGE_TEXT_BYTES;

@@ -1,4 +1,4 @@
-/* segue agree: how far judges, stages and people say the same. */
+/* segue agree: how far judges, stages and people agree. */
 #include "audit/agree.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"

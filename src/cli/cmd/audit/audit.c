@@ -48,7 +48,7 @@ static bool census_take_log(void *ctx, const struct store_ref *ref, struct err *
   return true;
 }
 
-/* A piece of a line of JSON: a large folder has more groups than fit into one tree. */
+/* Prints a piece of a line of JSON: a large folder has more groups than one tree should hold. */
 static void print_piece(const char *before, json_t *value) {
   struct buf text = {0};
   json_io_write(value, JSON_IO_COMPACT, &text);
@@ -147,7 +147,7 @@ static int audit_errors(const struct census *c, const struct cli_args *args, con
   return ok ? STATUS_COMPLETE : cli_fail("audit", &err);
 }
 
-/* Takes one folder as it was counted before, and what is new. */
+/* Takes the kept counts of one folder and adds what is new. */
 static bool audit_kept(struct census **c, const struct cli_args *args, struct err *err) {
   const char *by = cli_value(args, "by"), *logs = cli_value(args, "logs");
   struct census_kept_told told = {0};

@@ -54,7 +54,7 @@ static void show_side(const char *name, const struct compare_side *side) {
   buf_deinit(&line);
 }
 
-/* Both have a turn that is shared, under one number. */
+/* A shared turn has the same number in both. */
 static long compare_number(const struct compare_turn *t, const struct compare_turn *any,
                            bool shared) {
   if (t == NULL)

@@ -1,4 +1,4 @@
-/* segue label: what a person says should have been chosen. */
+/* segue label: records what a person says should have been chosen. */
 #include "store/label.h"
 #include "audit/draw.h"
 #include "cli/audit_filters.h"
@@ -76,7 +76,7 @@ static bool label_rule(const struct store_ref *ref, const char *movement, const 
   return true;
 }
 
-/* The judgment that is meant. */
+/* Finds the judgment that is meant. */
 static bool label_find_turn(struct labelling *l, const struct store_ref *ref, const char *movement,
                             struct err *err) {
   struct rows rows = {.names = &l->names, .sink = {on_labelled, NULL}, .ctx = l};
@@ -167,7 +167,7 @@ static bool label_sample(const struct cli_args *args, struct err *err) {
   return ok;
 }
 
-/* Options that mean something with --sample only. */
+/* Checks for options that need --sample. */
 static bool label_usage(const struct cli_args *args, struct err *err) {
   static const char *const of_samples[] = {"blind", "seed"};
   for (size_t i = 0; i < ARRAY_LEN(of_samples); i++)

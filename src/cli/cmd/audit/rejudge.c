@@ -1,4 +1,4 @@
-/* segue rejudge: recorded turns judged once more, by another judge or with another prompt. */
+/* segue rejudge: judges recorded turns again, with another judge or another prompt. */
 #include "audit/kappa.h"
 #include "audit/rejudged.h"
 #include "base/log.h"
@@ -293,7 +293,7 @@ static void again_plan(const struct again *a, FILE *out) {
   fputc('\n', out);
 }
 
-/* Nobody's money is spent unasked. */
+/* Asks before spending money. */
 static bool again_agreed(const struct again *a, const struct cli_args *args, struct err *err) {
   char word[16] = "";
   bool bound = a->run.max_calls > 0 || a->run.max_cost_nano > 0;

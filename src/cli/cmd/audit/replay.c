@@ -1,4 +1,4 @@
-/* segue replay: the replies that logs hold, through today's code. */
+/* segue replay: runs the replies in logs through today's code. */
 #include "audit/replay.h"
 #include "cli/cli.h"
 #include "cli/find.h"

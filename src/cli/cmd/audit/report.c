@@ -1,4 +1,4 @@
-/* segue report: one file that tells sessions, for people who have no segue. */
+/* segue report: writes one file about sessions, for people without segue. */
 #include "web/report.h"
 #include "audit/book.h"
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-/* segue test: judgments as a regression suite, cases against providers. */
+/* segue test: runs judgments as a regression suite, cases against providers. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* Asks a model for a value that fits a schema: generate, extract, validate, correct. */
+/* segue ask: asks a model for a value that fits a schema: generate, extract, validate, correct. */
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/utf8.h"

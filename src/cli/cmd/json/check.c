@@ -1,4 +1,4 @@
-/* The validator at the shell: does a JSON value match a schema, and if not, where and why. */
+/* segue check: says whether a JSON value matches a schema, and if not, where and why. */
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/invariants_in.h"
@@ -114,7 +114,7 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     schema_line_print(stdout, file, "", "too complex to check: neither valid nor invalid");
 }
 
-/* The schema alone was asked about: it is sound, and here is what may go wrong with a model. */
+/* Only the schema was asked about: says that it is sound, and what may go wrong with a model. */
 static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
   struct schema_errors warnings = {0};
   schema_lint(doc, c->invariants.compiled != NULL, &warnings);
@@ -139,7 +139,7 @@ static void print_sound(const struct checking *c, const char *file, const json_t
   schema_errors_deinit(&warnings);
 }
 
-/* A file that holds no JSON is not valid; one that cannot be read is bad usage. */
+/* A file without JSON is not valid; an unreadable file is bad usage. */
 static int unreadable(const struct checking *c, const char *file, const struct err *err) {
   if (err->line == 0) {
     (void)cli_fail("check", err);

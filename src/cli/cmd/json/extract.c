@@ -1,4 +1,4 @@
-/* The extractor at the shell: what a model said comes in, the value in it goes out. */
+/* segue extract: reads what a model said and prints the value in it. */
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -196,7 +196,7 @@ static void extract_complain(const struct extract_schema *asked, const struct ex
   }
 }
 
-/* Tells what the text held and the value does not. */
+/* Reports what was in the text but is not in the value. */
 static void tell_left_out(const struct extract_result *r) {
   static const struct {
     const char *name, *words;
@@ -250,7 +250,7 @@ struct extract_batch {
   struct schema_cache cache;
 };
 
-/* A line that names no text, or not how to read it. */
+/* Refuses a line that does not name a text, or how to read it. */
 static void extract_refuse(json_t *out, unsigned long long line, const char *code,
                            const char *message) {
   json_t *errors = json_array();

@@ -1,4 +1,4 @@
-/* One schema, many renderings: what a model is told, and what a schema asks for. */
+/* segue schema: shows one schema in many renderings, as a model would see it. */
 #include "adapt/adapt.h"
 #include "base/log.h"
 #include "cli/cli.h"
@@ -41,8 +41,8 @@ struct rendering_job {
 
 /* ---- the renderings ---- */
 
-/* Notes what a rendering does not hold to: {"pointer","keyword","effect","why"}, in `list`.
- * `effect` may be NULL. */
+/* Notes in `list` what a rendering does not enforce: {"pointer","keyword","effect","why"}. `effect`
+ * may be NULL. */
 static void note(json_t *list, const char *pointer, const char *keyword, const char *effect,
                  const char *why) {
   json_t *item = json_object();
@@ -220,7 +220,7 @@ static json_t *new_list(void) {
   return list;
 }
 
-/* How many do not hold; a rule that has only another shape does. */
+/* How many are not enforced; a rule in another shape is. */
 static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
   const json_t *item;
@@ -331,7 +331,7 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
   return status;
 }
 
-/* For a person: what a model would be told, and what is odd about the schema. */
+/* For a person: what a model would see, and what is odd about the schema. */
 static int overview(const struct rendering_job *job) {
   struct buf warnings = {0};
   schema_warnings(job, &warnings);
