@@ -109,7 +109,7 @@ static bool open_items(struct ref_walk *w, int levels) {
   return true;
 }
 
-/* .name over a list: of each item, null where there is none. */
+/* Applies .name to each item of a list, with null where there is none. */
 static bool project(struct ref_walk *w, const struct ref_part *part) {
   if (!open_items(w, w->x->dialect == EXPR_WHEN ? 0 : OPEN_LEVELS))
     return false;

@@ -1,5 +1,5 @@
-/* Says why an expression is not true: the failing part, the values it found, the place it speaks
- * of. */
+/* Explains why an expression is not true: the failing part, the values it found, the place it is
+ * about. */
 #include "expr/eval.h"
 
 #include <assert.h>
@@ -412,7 +412,7 @@ static bool explain_call(struct finder *w, const struct eval_frame *f, const str
   return true;
 }
 
-/* `e` is true or false and is not what is wanted. */
+/* Explains why `e`, which is true or false, is not what is wanted. */
 static bool explain_expr(struct finder *w, const struct eval_frame *f, const struct expr *e,
                          bool wanted) {
   switch (e->kind) {
@@ -443,7 +443,7 @@ static bool explain_expr(struct finder *w, const struct eval_frame *f, const str
 
 /* --- errors --- */
 
-/* To the part that failed: the smallest that holds the error's offset. */
+/* Goes to the part that failed: the smallest that contains the error's offset. */
 static void locate(struct finder *w, const struct eval_frame *f, const struct expr *e,
                    size_t offset) {
   struct value list;

@@ -1,4 +1,4 @@
-/* Parses expressions: a function a rule of the grammar, NULL once an error is set. */
+/* Parses expressions: one function per grammar rule, NULL once an error is set. */
 #include "expr/node.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Parses operands: literals, references, lists, what stands in parentheses. */
+/* Parses operands: literals, references, lists and parentheses. */
 #include "expr/node.h"
 
 static void end_source(const struct expr_parser *p, struct expr *e) {
@@ -179,7 +179,7 @@ static struct expr *parse_rest(struct expr_parser *p, struct expr *e) {
   return e;
 }
 
-/* Finds out for what a first name stands. */
+/* Finds out what a first name refers to. */
 static bool ref_resolve(struct expr_parser *p, struct expr *e, struct str name) {
   e->start = REF_VALUE;
   for (unsigned i = p->scope_count; i-- > 0;) {
