@@ -99,8 +99,8 @@ static void regions_limit(struct extract_pass *p, size_t limit) {
       p->regions[k].limit = limit;
 }
 
-/* Looks at the text between the last sound value and `to`: a key of the answer in it makes a draft
- * of what came before. */
+/* Looks at the text between the last sound value and `to`: a key of the answer in it turns what
+ * came before into a draft. */
 static void extract_gap(struct extract_pass *p, size_t to) {
   if (to > p->gap_start && extract_key_between(p, p->gap_start, to, p->gap_broken))
     extract_refuse_drafts(p, "before_broken");
@@ -108,8 +108,8 @@ static void extract_gap(struct extract_pass *p, size_t to) {
   p->gap_broken = false;
 }
 
-/* Candidates from i on are no longer pieces of the broken value whose end is not known. One that
- * may be the answer itself holds them, unless the fence ends in which it began. */
+/* From i on, candidates are no longer pieces of the broken value whose end is unknown, unless that
+ * value may be the answer itself and its fence has not ended. */
 static void extract_release(struct extract_pass *p, size_t i, bool fence_ends) {
   if (!fence_ends && extract_key_between(p, p->inside_start, i, true))
     return;
@@ -133,8 +133,8 @@ static size_t skip_past(const struct extract_pass *p, size_t i) {
   return i;
 }
 
-/* Does a list break where data does, and prose does not: at a comment behind an item, at a quote
- * that is escaped once too often? */
+/* Does a list break where data does and prose does not: at a comment after an item, or at a quote
+ * escaped once too often? */
 static bool list_breaks(const struct extract_pass *p, size_t i, size_t at) {
   if (at + 1 >= p->n)
     return false;

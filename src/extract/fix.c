@@ -88,8 +88,8 @@ static size_t skip_blank(const struct extract_pass *p, size_t i, size_t limit) {
   return i;
 }
 
-/* The repair ran on a copy: its offsets become those of the text, and why there was a copy is the
- * first repair. */
+/* The repair ran on a copy: translates its offsets to the text, and makes the reason for the copy
+ * the first repair. */
 static void fix_relocate(struct fix *f, const struct fix_copy *copy, size_t from, const char *why) {
   f->start = from;
   f->r.end = copy->at[f->r.end];
@@ -213,7 +213,7 @@ static bool fix_sequence(struct extract_pass *p, size_t from, size_t limit, stru
 }
 
 /* Does the text go on with members or items where the value is said to end? Then the end is wrong.
- * Brackets too many are let pass where nothing but words, or nothing, follows them. */
+ * Surplus brackets are allowed if only words, or nothing, follow them. */
 static bool fix_goes_on(const struct extract_pass *p, const struct fix *f, size_t limit) {
   size_t i = skip_blank(p, f->r.end < limit ? f->r.end : limit, limit);
   bool more = false;

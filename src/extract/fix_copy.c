@@ -1,4 +1,4 @@
-/* Takes off a text what lies over all of it, and remembers where each byte came from. */
+/* Removes from a text what covers all of it, and remembers where each byte came from. */
 #include "extract/fix_copy.h"
 
 #include "base/log.h"

@@ -102,7 +102,7 @@ static enum extract_within unwrap_string(struct extract_pass *p, const json_t *v
   return found;
 }
 
-/* The later of two findings counts; takes over what `next` found. */
+/* The later of two findings counts; takes what `next` found. */
 static void unwrap_later(enum extract_within *found, json_t **owned_found, enum extract_within next,
                          json_t *owned_next) {
   if (next == EXTRACT_WITHIN_NOTHING)

@@ -170,7 +170,7 @@ static bool repair_colon(struct repair *r) {
   return true;
 }
 
-/* Is there anything but punctuation in it? Without, the quotes are out of step. */
+/* Is there anything but punctuation in it? If not, the quotes are out of step. */
 static bool is_key(struct str key) {
   bool word = key.n == 0 || memchr(key.p, '"', key.n) == NULL;
   for (size_t k = 0; k < key.n; k++)
@@ -271,8 +271,8 @@ static bool set_at(struct repair *r) {
   return i < r->n && (r->t[i] == ',' || r->t[i] == '}');
 }
 
-/* A closer that nothing opened is left out where nothing but closers follows. In the middle it is a
- * sign that the brackets are out of step, and the repair fails. */
+/* Leaves out an unmatched closer if only closers follow. In the middle it shows that the brackets
+ * are out of step, and the repair fails. */
 void repair_extra_bracket(struct repair *r, size_t at) {
   repair_note(r, "extra_bracket", at);
   r->i = at + 1;

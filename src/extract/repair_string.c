@@ -119,8 +119,8 @@ static bool closes_only(const struct repair *r, const struct repair_reading *s, 
   return jscan_one_of(",:;]}", after) || (!digit && repair_space(r, k + len) > 0);
 }
 
-/* Tells the quotes that are content. Where the first of them can only be a closing one, the string
- * has ended there, and what follows was swallowed: no mend is better. */
+/* Notes the quotes that are content. If the first of them can only be a closing quote, the string
+ * ended there and what follows was swallowed: better no repair. */
 static void note_inner_quotes(struct repair *r, const struct repair_reading *s, size_t end) {
   bool first = true;
   for (size_t k = s->start, len; k < end; k++) {

@@ -1,10 +1,10 @@
-/* Parses one line by the form of a verdict; everything that the form does not name refuses it. */
+/* Parses one line by the form of a verdict; anything the form does not name makes it fail. */
 #include "extract/tag_line.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* A gap is what people leave between words, not what pushes a tag out of sight. */
+/* A gap is the space people leave between words, not one that pushes a tag out of sight. */
 enum { MAX_INDENT = 3, MAX_GAP = 4, MAX_OPEN_MARKS = 6, MAX_LIST_DIGITS = 3, MAX_HEADING = 6 };
 
 static char fold(char c) {
@@ -69,7 +69,7 @@ static bool form_take_any(struct form *f, const char *const *texts) {
   return false;
 }
 
-/* A run of one mark closes what is open of the same kind, and opens what is left. */
+/* A run of one mark closes open ones of the same kind and opens the rest. */
 static bool form_mark(struct form *f) {
   char mark = f->rest.n > 0 ? f->rest.p[0] : '\0';
   size_t run = 0;
