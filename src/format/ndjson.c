@@ -1,4 +1,4 @@
-/* Parts a stream of bytes into lines. */
+/* Splits a stream of bytes into lines. */
 #include "format/ndjson.h"
 
 #include <assert.h>

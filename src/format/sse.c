@@ -1,4 +1,4 @@
-/* Parts a stream of bytes into server-sent events. */
+/* Splits a stream of bytes into server-sent events. */
 #include "format/sse.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Reads a JUnit report: expat tells its elements, the cases are counted. */
+/* Reads a JUnit report with expat and counts its cases. */
 #include "base/log.h"
 #include "format/test_counts.h"
 
@@ -88,7 +88,7 @@ static void junit_on_end(void *ctx, const XML_Char *name) {
     j->counts.passed++;
 }
 
-/* A report needs none, and entities of one can grow without bound. */
+/* A report needs no document type, and entities can grow without bound. */
 static void on_doctype(void *ctx, const XML_Char *name, const XML_Char *system_id,
                        const XML_Char *public_id, int has_internal) {
   struct junit *j = ctx;
