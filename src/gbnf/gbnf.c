@@ -1,4 +1,4 @@
-/* The converter as a whole: schema in, grammar and list out. */
+/* The whole converter: from a schema to a grammar and a list. */
 #include "gbnf/internal.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* Patterns as trees over the sets of characters of one language; what no automaton can hold is
- * refused. */
+/* Patterns as trees over the character sets of one language; refuses what no automaton can
+ * express. */
 #include "gbnf/internal.h"
 #include "schema/ecma.h"
 

@@ -1,5 +1,4 @@
-/* From nodes to the text of a grammar: what derives nothing is cut away, what is not reached is
- * left out. */
+/* From nodes to the text of a grammar, without rules that derive nothing or are never reached. */
 #include "gbnf/internal.h"
 
 #include <stdio.h>
