@@ -1,4 +1,5 @@
-/* Batches: one write and one sync, then their effects. Full disks. */
+/* Makes batches durable with one write and one sync, then runs their effects; waits for full
+ * disks. */
 #include "host/session.h"
 
 #include "base/log.h"
@@ -97,7 +98,7 @@ static void durable(struct session *s, struct str lines) {
   session_maybe_finish(s);
 }
 
-/* Nothing more leaves the session; what is in the log is all there is. append_over: no append will
+/* From now on nothing leaves the session, and the log is all there is. append_over: no append will
  * call back. */
 void session_break(struct session *s, const struct err *err, bool append_over) {
   if (s->life != LIFE_BROKEN) {
@@ -134,7 +135,7 @@ void session_space_again(struct session *s) {
   session_trouble(s, full ? "there is space again: going on" : "the store answers again: going on");
 }
 
-/* Says once that the disk is full; false when it was so for long enough. */
+/* Reports once that the disk is full; false if it has been full for too long. */
 bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since) {
   uint64_t now = uv_now(s->host->loop);
   if (*full_since == 0) {
@@ -149,7 +150,7 @@ bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_s
   return now - *full_since < s->host->disk_full_wait_ms;
 }
 
-/* Keeps the batch and comes again, as long as that makes sense. */
+/* Keeps the batch and tries again, as long as that makes sense. */
 static bool wait_for_space(struct session *s, const struct err *err) {
   if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
     return false; /* nothing would be lost; somebody wants to leave */
@@ -176,7 +177,7 @@ static void on_appended(void *ctx, enum store_result result, struct str lines,
   durable(s, lines);
 }
 
-/* Reports an append that was over at once, or that there was none to make. */
+/* Reports an append that finished at once, or that there was nothing to append. */
 static void report_now(struct session *s) {
   struct buf lines = s->now_lines;
   s->now_lines = (struct buf){0};

@@ -1,4 +1,4 @@
-/* A session's effects: calls to providers, through the gate; waits; what comes back. */
+/* Runs a session's effects: calls to providers through the gate, waits, and what comes back. */
 #include "host/session.h"
 
 #include "base/log.h"
@@ -187,7 +187,7 @@ static void on_changes(void *ctx) {
   keep_result(call);
 }
 
-/* Its folder as it was left: before anything else looks there. */
+/* Looks at its folder as the call left it, before anything else does. */
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
   if (call->changes != NULL && !session_is_leaving(s)) {
@@ -285,7 +285,7 @@ static struct grant *grant_of(const struct session *s, long call) {
   return NULL;
 }
 
-/* A call that waited at the gate was let in, or is to go elsewhere. */
+/* A call that waited at the gate was admitted, or must go elsewhere. */
 void session_on_gate(void *owner, long id, enum admission_answer answer,
                      const struct admission_why *why) {
   struct session *s = owner;
@@ -325,7 +325,7 @@ static bool pass_gate(struct session *s, const struct turn *turn, const struct c
   return false;
 }
 
-/* Nothing of this session (or of one call of it) waits for a place, or holds one unused. */
+/* Gives up all places that this session (or one of its calls) waits for or holds unused. */
 void session_leave_gate(struct session *s, long call) {
   gate_drop(&s->host->gate, s, call);
   session_leave_folder(s, call);
@@ -346,7 +346,7 @@ static void start_provider(struct open_call *open) {
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
 }
 
-/* The tree was looked at. Meanwhile nobody may want the call any more. */
+/* The tree has been examined. Meanwhile the call may no longer be wanted. */
 static void on_looked(void *ctx) {
   struct open_call *open = ctx;
   struct call_result cancelled = {0};

@@ -31,7 +31,7 @@ struct folder_right {
 static const char suffix[] = ".lock";
 static const char mutex_name[] = "all";
 
-/* Is one of them the other, or does it lie in it? */
+/* Is one of them the other, or inside it? */
 static bool folders_meet(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b);
   const char *longer = n > m ? a : b;
@@ -56,7 +56,7 @@ static const char *folder_word(const json_t *said, const char *key) {
   return word ? word : "";
 }
 
-/* Its session stands where a person is asked, and nobody has taken it further. */
+/* True if its session is still waiting for a person, and nobody has resumed it. */
 static bool still_waits(const json_t *said) {
   struct store store;
   struct store_ref ref;
@@ -81,7 +81,7 @@ static bool is_held(const char *file) {
   return held;
 }
 
-/* Looks at one right; what nobody has any more is removed. True: it is in the way. */
+/* Examines one right and removes it if nobody has it any more. True: it is in the way. */
 static bool is_in_the_way(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
   json_t *said = folder_read(file);

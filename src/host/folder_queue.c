@@ -1,4 +1,4 @@
-/* Lets sessions that edit wait for their folder. */
+/* Makes sessions that edit wait for their folder. */
 #include "host/folder_queue.h"
 
 #include "base/log.h"
@@ -112,7 +112,7 @@ static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
   }
 }
 
-/* Anything may come of what a session is told: the list is looked at from its start each time. */
+/* A session may do anything when told, so the list is searched from its start each time. */
 static void folder_on_timer(uv_timer_t *timer) {
   struct folder_queue *q = timer->data;
   bool more = true;

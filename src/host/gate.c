@@ -1,4 +1,4 @@
-/* Queues calls before their providers. */
+/* Queues calls in front of their providers. */
 #include "host/gate.h"
 
 #include "base/list.h"
@@ -95,7 +95,7 @@ static void gate_unlink(struct gate *g, const struct gate_entry *e) {
 
 /* --- places that all workers share --- */
 
-/* The place here that a call was given for nothing. */
+/* Gives back the place here that a call got for nothing. */
 static void gate_undo(struct gate *g, const struct gate_entry *e) {
   admission_done(&g->admission, str_from(e->provider), e->owner, CLASS_CANCELLED, 0, now_of(g));
 }
@@ -134,7 +134,7 @@ static void gate_on_seat(void *ctx, enum seat_answer answer, struct seat *seat) 
   g->told(e->owner, e->call, ADMISSION_WAIT, &why);
 }
 
-/* One by one, in order, while there is none to be had. */
+/* While no place is free, calls go one by one, in order. */
 static bool gate_is_behind(const struct gate *g, const struct gate_entry *e, const char *pool) {
   for (const struct gate_entry *other = g->first; other != NULL && other != e; other = other->next)
     if (other->full && strcmp(admission_pool(&g->admission, str_from(other->provider)), pool) == 0)

@@ -1,4 +1,4 @@
-/* Reads whom a person wants to be told by. */
+/* Reads the settings for notices. */
 #include "host/notice_set.h"
 
 #include "base/limits.h"

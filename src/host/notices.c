@@ -1,4 +1,4 @@
-/* Runs the program that is told what happens. */
+/* Runs the program that receives notices. */
 #include "host/notices.h"
 
 #include "base/limits.h"
@@ -137,7 +137,7 @@ static void notices_on_end(void *ctx, struct process_result *p) {
   buf_deinit(&why);
 }
 
-/* NAME=VALUE; a variable cannot hold all that a text may. */
+/* NAME=VALUE, without the bytes that a variable cannot hold. */
 static const char *assignment(struct arena *arena, const char *name, const json_t *notice,
                               const char *key) {
   struct str value = json_view(json_object_get(notice, key));

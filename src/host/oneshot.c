@@ -1,4 +1,4 @@
-/* Runs one call without a session. */
+/* Runs one program without a session. */
 #include "host/oneshot.h"
 
 #include "base/limits.h"

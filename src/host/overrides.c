@@ -1,4 +1,4 @@
-/* Finds what of the program's own the user has replaced. */
+/* Finds templates of the user's that replace nothing. */
 #include "host/overrides.h"
 
 #include "base/log.h"

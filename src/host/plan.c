@@ -1,4 +1,4 @@
-/* Tells what a session of a workflow would be. */
+/* Describes what a session of a workflow would be. */
 #include "host/plan.h"
 
 #include "base/limits.h"

@@ -134,8 +134,8 @@ static const struct movement *flight_movement(const struct flight *f, size_t i) 
   return &f->p->workflow->movements[i];
 }
 
-/* Says it at the place that is looked at; without one, what it is about must stand in the text.
- * Each thing once, and nothing where something worse is said already. */
+/* Reports it at the current place; without a place the text must say what it is about. Each thing
+ * is reported once, and not if something worse was already reported. */
 static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...) {

@@ -1,4 +1,4 @@
-/* Lists whom the movements of a workflow call. */
+/* Lists the providers that the movements of a workflow call. */
 #include "host/reach.h"
 
 #include "core/ask.h"

@@ -1,4 +1,4 @@
-/* Writes reports to files, and after a crash those that are not there. */
+/* Writes reports to files and, after a crash, those that are missing. */
 #include "host/reports.h"
 
 #include "base/log.h"
