@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+static inline void bench_must(bool ok, const char *what) {
+  if (!ok)
+    die("%s: %s", what, strerror(errno));
+}
 
 static inline double bench_now_s(void) {
   struct timespec t;
@@ -39,6 +45,25 @@ static inline int bench_by_value(const void *a, const void *b) {
 static inline double bench_quantile(double *values, size_t n, double q) {
   qsort(values, n, sizeof *values, bench_by_value);
   return values[(size_t)(q * (double)(n - 1) + 0.5)];
+}
+
+/* Measures two sides in turns, each going first in every other round; a round before them does not
+ * count. The medians go to medians[2]; returns the median of side 0 over side 1, round by round. */
+static inline double bench_pairs(int rounds, double (*run)(void *ctx, int side), void *ctx,
+                                 double medians[2]) {
+  double *got = xmalloc(3 * (size_t)rounds * sizeof *got);
+  for (int i = -1; i < rounds; i++) {
+    double pair[2];
+    pair[i & 1] = run(ctx, i & 1);
+    pair[!(i & 1)] = run(ctx, !(i & 1));
+    for (int k = 0; i >= 0 && k < 3; k++)
+      got[k * rounds + i] = k < 2 ? pair[k] : pair[0] / pair[1];
+  }
+  for (int k = 0; k < 2; k++)
+    medians[k] = bench_quantile(got + k * rounds, (size_t)rounds, 0.5);
+  double ratio = bench_quantile(got + 2 * rounds, (size_t)rounds, 0.5);
+  free(got);
+  return ratio;
 }
 
 /* The least time of a statement, in seconds: it is run `runs` times. */

@@ -1,7 +1,6 @@
 /* Measures what the library's rooms cost on one core: a value checked against a schema, a value
- * found in a text, a schema told, adapted and made a grammar. Texts and schemas are made here;
- * schemas of data/schema-bench are taken too where $SEGUE_SHARED, or ../shared beside the sources,
- * has them. */
+ * found in a text, a schema told, adapted and made a grammar. Texts are made here; the schemas are
+ * those that are compiled in. */
 #include "adapt/adapt.h"
 #include "base/resource.h"
 #include "bench.h"
@@ -122,27 +121,6 @@ static void extracting(void) {
 
 /* --- schemas --- */
 
-/* An object of objects with some of every keyword. */
-static json_t *large_schema(void) {
-  static const char one[] =
-      "{\"type\":\"object\",\"description\":\"One part of the whole and what is known of it\","
-      "\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":80},"
-      "\"note\":{\"type\":[\"string\",\"null\"],\"description\":\"What else there is to say\"},"
-      "\"kind\":{\"enum\":[\"a\",\"b\",\"c\"]},\"id\":{\"$ref\":\"#/$defs/id\"},"
-      "\"count\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":100},"
-      "\"tags\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"maxItems\":5},"
-      "\"when\":{\"anyOf\":[{\"type\":\"string\",\"format\":\"date-time\"},{\"type\":\"null\"}]}},"
-      "\"required\":[\"name\",\"count\"],\"additionalProperties\":false}";
-  json_t *fields = json_object();
-  for (size_t i = 0; i * sizeof one < SCHEMA_BYTES; i++) {
-    char name[32];
-    (void)snprintf(name, sizeof name, "part_%zu", i);
-    json_object_set_new(fields, name, json_loads(one, 0, NULL));
-  }
-  return json_pack("{s:s,s:o,s:{s:{s:s,s:s}}}", "type", "object", "properties", fields, "$defs",
-                   "id", "type", "string", "pattern", "^[a-z][a-z0-9_-]{0,30}$");
-}
-
 enum form { PROMPT_EN, PROMPT_JA, TYPES, JSON, JSON_BARE, EXAMPLE, FORMS };
 static const char *const form_names[FORMS] = {"prompt en", "prompt ja", "types",
                                               "json",      "json -ann", "example"};
@@ -221,19 +199,11 @@ static void speed(const char *what, json_t *doc) {
 }
 
 int main(void) {
-  static const char *const others[] = {"deno", "dependabot", "cspell"};
-  const char *shared = getenv("SEGUE_SHARED");
-  char path[1024];
   checking();
   extracting();
-  speed("made here", large_schema());
-  for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-    (void)snprintf(path, sizeof path, "%s/data/schema-bench/%s/schema.json",
-                   shared ? shared : SEGUE_SOURCE_DIR "/../shared", others[i]);
-    json_t *doc = json_load_file(path, 0, NULL);
-    if (doc)
-      speed(others[i], doc);
-  }
+  for (const struct resource *r = resource_table; r->name; r++)
+    if (!strncmp(r->name, "schemas/", 8) && r->n > SCHEMA_BYTES)
+      speed(r->name + 8, json_loadb(r->p, r->n, 0, NULL));
   printf("estimated tokens / (bytes / 4)\n%-28s %6s", "schema", "indent");
   for (enum form form = PROMPT_EN; form < FORMS; form++)
     printf(" %11s", form_names[form]);

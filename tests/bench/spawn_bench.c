@@ -1,22 +1,25 @@
 /* spawn_bench - what one provider call costs: spawn and collect through os/process against a bare
- * probe; the time the loop is stopped by a start.
+ * probe; the time the loop is stopped by a start; and the same in a sandbox, with guard, in a home
+ * folder of 1,000 entries, against a start without one, and by how much bwrap makes it longer.
  *
  * The bare probe does the least that anybody must do with the same shim: the same pipes, the same
- * posix_spawn, poll and waitid, nothing kept. Both take turns in small batches, so that a noisy
- * neighbour hits both; the ratio is the median of those of neighbouring batches. */
+ * posix_spawn, poll and waitid, nothing kept. What is compared takes turns in small batches, so
+ * that a noisy neighbour hits both. */
 #include "base/limits.h"
 #include "bench.h"
 #include "os/process.h"
+#include "os/sandbox_bwrap.h"
+#include "provider/confine.h"
 #include "shim/protocol.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 
 enum { BATCH = 25, ROUND_COUNT = 81, LATENCY_COUNT = 500, BALLAST_MB = 500 };
-enum { AT_ONCE_MAX = 8 };
+enum { AT_ONCE_MAX = 8, ENTRY_COUNT = 1000 };
 
 static const char *const true_argv[] = {"/bin/true", NULL};
 static char shim_path[] = SEGUE_BUILD_DIR "/segue-shim";
@@ -26,14 +29,13 @@ struct bench {
   struct process_table *table;
   struct arena arena;
   const char *const *envp;
+  char home[64], cwd[80], tmpdir[80]; /* of calls in a sandbox */
+  json_t *words;                      /* of a call_start: its sandbox */
+  bool held;                          /* the next ones start in it */
+  int at_once;
   int left; /* still to start in this batch */
   int failed;
 };
-
-static void must(int ok, const char *what) {
-  if (!ok)
-    die("%s: %s", what, strerror(errno));
-}
 
 /* --- through os/process --- */
 
@@ -47,24 +49,37 @@ static void on_end(void *ctx, struct process_result *result) {
 
 static void start_one(struct bench *b) {
   struct err err;
-  struct process_spec spec = {.argv = true_argv, .cwd = "/", .envp = b->envp};
+  struct confined confined = {0};
+  const struct provider_env env = {.loop = &b->loop, .processes = b->table, .cwd = b->cwd};
+  const struct call_request request = {
+      .argv = true_argv, .edit = true, .sandbox = b->held ? b->words : NULL};
+  const struct confine_spec spec = {.env = &env,
+                                    .request = &request,
+                                    .cwd = b->cwd,
+                                    .tmpdir = b->tmpdir,
+                                    .argv = true_argv,
+                                    .envp = b->envp};
   if (b->left == 0)
     return;
   b->left--;
-  if (process_start(b->table, &spec, NULL, on_end, b, &err) == NULL) {
-    fprintf(stderr, "%s\n", err.text);
-    exit(1);
-  }
+  if (b->words != NULL && !confine_call(&spec, &confined, &err))
+    die("%s", err.text);
+  const struct process_spec start = {
+      .argv = true_argv, .cwd = b->cwd, .envp = b->envp, .sandbox = confined.sandbox};
+  if (process_start(b->table, &start, NULL, on_end, b, &err) == NULL)
+    die("%s", err.text);
+  sandbox_free(confined.sandbox);
 }
 
-static double ours_per_s(struct bench *b, int at_once) {
-  int batch = BATCH * at_once;
+/* Seconds of one program. */
+static double ours_s(struct bench *b) {
+  int batch = BATCH * b->at_once;
   double begin = bench_now_s();
   b->left = batch;
-  for (int i = 0; i < at_once; i++)
+  for (int i = 0; i < b->at_once; i++)
     start_one(b);
   (void)uv_run(&b->loop, UV_RUN_DEFAULT);
-  return batch / (bench_now_s() - begin);
+  return (bench_now_s() - begin) / batch;
 }
 
 /* --- the bare probe --- */
@@ -87,7 +102,7 @@ static void bare_start(const struct bench *b, struct bare *job) {
   (void)sigemptyset(&none);
   (void)sigfillset(&all);
   for (int i = 0; i < 4; i++)
-    must(pipe2(ends[i], O_CLOEXEC) == 0, "pipe2");
+    bench_must(pipe2(ends[i], O_CLOEXEC) == 0, "pipe2");
   for (int i = 0; i < 4; i++) { /* the child's ends out of the way of the numbers below */
     int *childs = &ends[i][i != 3];
     int high = fcntl(*childs, F_DUPFD_CLOEXEC, 10);
@@ -104,7 +119,7 @@ static void bare_start(const struct bench *b, struct bare *job) {
   (void)posix_spawnattr_setsigmask(&attr, &none);
   int rc = posix_spawn(&job->pid, shim_path, &actions, &attr, (char *const *)argv,
                        (char *const *)b->envp);
-  must(rc == 0, "posix_spawn");
+  bench_must(rc == 0, "posix_spawn");
   (void)posix_spawn_file_actions_destroy(&actions);
   (void)posix_spawnattr_destroy(&attr);
   for (int i = 0; i < 4; i++)
@@ -135,7 +150,7 @@ static int bare_step(struct bare *job, const struct pollfd *ready) {
   }
   if (job->fds[BARE_STATUS] >= 0)
     return 0;
-  must(waitid(P_PID, (id_t)job->pid, &info, WEXITED) == 0, "waitid");
+  bench_must(waitid(P_PID, (id_t)job->pid, &info, WEXITED) == 0, "waitid");
   for (int i = 0; i < BARE_PIPES; i++)
     if (job->fds[i] >= 0)
       (void)close(job->fds[i]);
@@ -143,7 +158,9 @@ static int bare_step(struct bare *job, const struct pollfd *ready) {
   return 1;
 }
 
-static double bare_per_s(const struct bench *b, int at_once) {
+/* Seconds of one program. */
+static double bare_s(const struct bench *b) {
+  int at_once = b->at_once;
   struct bare jobs[AT_ONCE_MAX] = {0};
   struct pollfd fds[AT_ONCE_MAX * BARE_PIPES];
   int batch = BATCH * at_once, left = batch, done = 0;
@@ -158,32 +175,25 @@ static double bare_per_s(const struct bench *b, int at_once) {
         fds[j * BARE_PIPES + i] =
             (struct pollfd){.fd = jobs[j].pid != 0 ? jobs[j].fds[i] : -1, .events = POLLIN};
     }
-    must(poll(fds, (nfds_t)(at_once * BARE_PIPES), -1) > 0, "poll");
+    bench_must(poll(fds, (nfds_t)(at_once * BARE_PIPES), -1) > 0, "poll");
     for (int j = 0; j < at_once; j++)
       if (jobs[j].pid != 0)
         done += bare_step(&jobs[j], &fds[j * BARE_PIPES]);
   }
-  return batch / (bench_now_s() - begin);
+  return (bench_now_s() - begin) / batch;
+}
+
+static double bare_or_ours(void *ctx, int side) {
+  return side == 0 ? bare_s(ctx) : ours_s(ctx);
 }
 
 static void throughput(struct bench *b, int at_once) {
-  double ours[ROUND_COUNT], bare[ROUND_COUNT], ratio[ROUND_COUNT];
-  int rounds = ROUND_COUNT / at_once;
-  (void)ours_per_s(b, at_once);
-  (void)bare_per_s(b, at_once);
-  for (int i = 0; i < rounds; i++) { /* take turns in going first */
-    if (i % 2 == 0)
-      bare[i] = bare_per_s(b, at_once);
-    ours[i] = ours_per_s(b, at_once);
-    if (i % 2 != 0)
-      bare[i] = bare_per_s(b, at_once);
-    ratio[i] = ours[i] / bare[i];
-  }
-  double our = bench_quantile(ours, (size_t)rounds, 0.5),
-         their = bench_quantile(bare, (size_t)rounds, 0.5);
+  double s[2];
+  b->at_once = at_once;
+  double ratio = bench_pairs(ROUND_COUNT / at_once, bare_or_ours, b, s);
   printf(
       "spawn+collect, %d in flight: ours %.0f/s, bare probe %.0f/s, ratio %.3f (wanted >= 0.90)\n",
-      at_once, our, their, bench_quantile(ratio, (size_t)rounds, 0.5));
+      at_once, 1 / s[1], 1 / s[0], ratio);
 }
 
 /* --- latency of a start --- */
@@ -197,7 +207,7 @@ static void latency(struct bench *b, const char *with) {
     double begin = bench_now_s();
     struct process *p = process_start(b->table, &spec, NULL, on_end, b, &err);
     start_ms[i] = (bench_now_s() - begin) * 1e3;
-    must(p != NULL, "process_start");
+    bench_must(p != NULL, "process_start");
     (void)uv_run(&b->loop, UV_RUN_DEFAULT);
   }
   double p50 = bench_quantile(start_ms, LATENCY_COUNT, 0.5),
@@ -206,27 +216,91 @@ static void latency(struct bench *b, const char *with) {
          p99);
 }
 
+/* --- in a sandbox --- */
+
+static double held_or_off(void *ctx, int side) {
+  struct bench *b = ctx;
+  b->held = side == 0;
+  return ours_s(b);
+}
+
+static void compare(struct bench *b, const char *what, const char *mechanism) {
+  double s[2];
+  b->at_once = 1;
+  b->words = json_pack("{ssss}", "level", "guard", "mechanism", mechanism);
+  double ratio = bench_pairs(ROUND_COUNT, held_or_off, b, s);
+  printf("%s: off %.2f ms, guard by %s %.2f ms, ", what, s[1] * 1e3, mechanism, s[0] * 1e3);
+  if (strcmp(mechanism, SANDBOX_BWRAP) == 0)
+    printf("%.2f ms more (wanted <= 15)\n", (s[0] - s[1]) * 1e3);
+  else
+    printf("ratio %.3f (wanted <= 1.15)\n", ratio);
+  json_decref(b->words);
+}
+
+static void fill_home(const char *home, int from, int to) {
+  char path[128];
+  for (int i = from; i < to; i++) {
+    (void)snprintf(path, sizeof path, "%s/entry-%d", home, i);
+    if (i % 2 == 0) {
+      bench_must(mkdir(path, 0755) == 0, "mkdir");
+    } else {
+      int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+      bench_must(fd >= 0 && close(fd) == 0, "open");
+    }
+  }
+}
+
+static void fresh_home(struct bench *b) {
+  static const char *const folders[] = {"work", ".ssh", ".config", ".cache"};
+  (void)snprintf(b->home, sizeof b->home, "/var/tmp/spawn-bench-XXXXXX");
+  bench_must(mkdtemp(b->home) != NULL, "mkdtemp");
+  (void)snprintf(b->cwd, sizeof b->cwd, "%s/work", b->home);
+  (void)snprintf(b->tmpdir, sizeof b->tmpdir, "/tmp/spawn-bench-XXXXXX");
+  bench_must(mkdtemp(b->tmpdir) != NULL, "mkdtemp");
+  for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/%s", b->home, folders[i]);
+    bench_must(mkdir(path, 0700) == 0, "mkdir");
+  }
+  bench_must(setenv("HOME", b->home, 1) == 0, "setenv");
+}
+
+static void sandboxes(struct bench *b) {
+  char remove[256];
+  if (sandbox_version() == 0 || !sandbox_filters()) {
+    printf("sandboxes skipped: this kernel has no Landlock\n");
+    return;
+  }
+  fresh_home(b);
+  compare(b, "a small home folder", SANDBOX_LANDLOCK);
+  fill_home(b->home, 0, ENTRY_COUNT);
+  compare(b, "a home folder of 1,000 entries", SANDBOX_LANDLOCK);
+  if (sandbox_bwrap_why_not(remove, sizeof remove) == NULL)
+    compare(b, "the same", SANDBOX_BWRAP);
+  (void)snprintf(remove, sizeof remove, "rm -rf '%s' '%s'", b->home, b->tmpdir);
+  bench_must(system(remove) == 0, "rm");
+}
+
 int main(void) {
-  struct bench b = {0};
+  struct bench b = {.cwd = "/"};
   struct err err;
   (void)setenv("SEGUE_SHIM", shim_path, 1);
   (void)setvbuf(stdout, NULL, _IOLBF, 0);
-  must(uv_loop_init(&b.loop) == 0, "uv_loop_init");
+  bench_must(uv_loop_init(&b.loop) == 0, "uv_loop_init");
   b.table = process_table_new(&b.loop, &err);
   b.envp = process_env_build(&b.arena, NULL, NULL, NULL, &err);
-  if (b.table == NULL || b.envp == NULL) {
-    fprintf(stderr, "%s\n", err.text);
-    return 1;
-  }
+  if (b.table == NULL || b.envp == NULL)
+    die("%s", err.text);
   throughput(&b, 1);
   throughput(&b, AT_ONCE_MAX);
   latency(&b, "as it is");
   char *ballast = memset(xmalloc((size_t)BALLAST_MB << 20), 1, (size_t)BALLAST_MB << 20);
   latency(&b, "500 MB resident");
   free(ballast);
+  sandboxes(&b);
   process_table_free(b.table);
   (void)uv_run(&b.loop, UV_RUN_DEFAULT);
   arena_deinit(&b.arena);
-  must(b.failed == 0 && uv_loop_close(&b.loop) == 0, "end");
+  bench_must(b.failed == 0 && uv_loop_close(&b.loop) == 0, "end");
   return 0;
 }
