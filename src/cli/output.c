@@ -1,5 +1,5 @@
-/* Standard output as a whole: what could not be written is known at the end, whichever command
- * it was and whenever it happened. */
+/* Watches standard output as a whole: a failed write is known at the end, whichever command it was
+ * and whenever it happened. */
 #include "base/limits.h"
 #include "cli/cli.h"
 #include "host/solo.h"
@@ -15,19 +15,18 @@
 
 static int lost; /* errno of the first write that failed; 0 = none did */
 
-/* A closed standard descriptor would be given to the next file that is opened, and a log written
- * over by what was meant for a terminal. Standard output is held open for reading only: what is
- * printed there is lost, and must fail. */
+/* A closed standard descriptor would go to the next file that is opened, and a log could be
+ * overwritten by output meant for a terminal. Standard output is then held open for reading only,
+ * so that printing fails. */
 static void hold_standard_descriptors(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
 }
 
-/* Who waits in write() acts on no signal, and a pipe whose reader does not read is full after 64
- * KiB. So room for PIPE_BUF bytes is waited for here. Once a session was told to stop the wait
- * is LIMIT_OUTPUT_WAIT_MS more in all; then what is left is dropped, and the loop gets to the
- * signal. */
+/* A process blocked in write() acts on no signal, and a pipe without a reader is full after 64 KiB.
+ * So this waits for room for PIPE_BUF bytes. Once a session was told to stop, it waits
+ * LIMIT_OUTPUT_WAIT_MS more in all; then the rest is dropped, and the loop gets to the signal. */
 static bool wait_for_room(void) {
   static int waited_ms; /* since a signal came */
   struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -45,8 +44,8 @@ static bool wait_for_room(void) {
   }
 }
 
-/* All of it or an error, as stdio wants it: less than n. A pipe may be set not to block by whoever
- * has its other end. */
+/* Writes everything, or returns less than n as stdio expects. The process at the other end may have
+ * made a pipe non-blocking. */
 static ssize_t write_all(void *cookie, const char *p, size_t n) {
   size_t done = 0;
   (void)cookie;
@@ -65,7 +64,7 @@ static ssize_t write_all(void *cookie, const char *p, size_t n) {
 
 void cli_begin(void) {
   hold_standard_descriptors();
-  /* stdio tells that a write failed, but not why once another call came between. */
+  /* stdio says that a write failed, but not why once another call came in between. */
   FILE *out = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_all});
   if (out == NULL)
     return;

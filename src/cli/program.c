@@ -88,7 +88,8 @@ static bool input_file(const struct program *p, FILE **file, struct err *err) {
   return true;
 }
 
-/* Between a pipe and its mark no other thread starts a program, which would keep it open. */
+/* Keeps other threads from starting a program between making a pipe and marking it
+ * close-on-exec. */
 static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool program_pipe(int ends[2], struct err *err) {

@@ -1,4 +1,4 @@
-/* Removes sessions with all that is theirs. */
+/* Removes sessions with everything that belongs to them. */
 #include "cli/removal.h"
 
 #include "cli/cli.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* May it go? Its head goes to the ledger then. False with err->code ERR_NONE: it is passed over. */
+/* May it be removed? Its head then goes to the ledger. False with err->code ERR_NONE: it is
+ * skipped. */
 static bool may_remove(const struct session_removal *r, const struct store_ref *ref,
                        struct ledger_entry *entry, struct err *err) {
   struct brief brief;
@@ -61,8 +62,7 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   return ok;
 }
 
-/* First the entry, then the log: a crash between leaves a log too many, never one that is
- * missing. */
+/* First the entry, then the log: a crash in between leaves an extra log, never a missing one. */
 bool removal_take(struct session_removal *r, const struct store_ref *ref, struct err *err) {
   struct store store;
   struct ledger_entry entry = {.kind = LEDGER_REMOVED};

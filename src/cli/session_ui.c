@@ -48,7 +48,7 @@ static void say_long_wait(const struct record *record) {
   fflush(stdout);
 }
 
-/* Says what a session that was resumed still waits for, as it was told when the wait began. */
+/* Says what a resumed session is still waiting for, as it was said when the wait began. */
 static void say_old_waits(const struct core *core) {
   int64_t now_ms = clock_real_ms();
   for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next)
@@ -58,14 +58,14 @@ static void say_old_waits(const struct core *core) {
   fflush(stdout);
 }
 
-/* Without lines to print, how the session goes is all that the summary must know. */
+/* Without lines to print, the summary only needs to know how the session goes. */
 static bool is_needed(const struct ui *ui, enum record_type type) {
   return ui->mode == UI_LINES || type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
          type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START ||
          type == RECORD_JUDGMENT;
 }
 
-/* A guard tells of what goes round. */
+/* A guard reports what goes in circles. */
 static void say_note(struct ui *ui, const struct record *record) {
   struct buf text = {0};
   buf_safe(&text, record_text(record, MEMBER_NOTE), false);
@@ -88,7 +88,7 @@ static void say_budget(struct ui *ui, const struct record *record) {
   }
 }
 
-/* Where its work is, and what became of it. */
+/* Says where its work is, and what became of it. */
 static void say_worktree(const struct record *record) {
   const char *event = record_text_c(record, MEMBER_EVENT);
   const json_t *data = record_tree(record, MEMBER_DATA);
@@ -221,7 +221,7 @@ void ui_drop(struct ui *ui) {
   live_deinit(&ui->live);
 }
 
-/* Says what a resume must or can be given beside the session. */
+/* Says what a resume must or can be given besides the session. */
 static const char *resume_flags(const struct core *core) {
   const enum session_outcome stop = core->outcome;
   if (stop == END_MAX_MOVEMENTS)

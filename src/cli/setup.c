@@ -27,7 +27,7 @@ static bool fail(const struct cli_args *args, const struct err *err, int *status
   return false;
 }
 
-/* A folder or a device where the user was to name a file: his mistake, not a failure of ours. */
+/* A folder or a device where the user should have named a file: a usage error, not a failure. */
 static bool bad_file(struct err *err) {
   if (err->code == ERR_IO)
     err->code = ERR_INVALID;
@@ -58,8 +58,8 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
   return true;
 }
 
-/* Said before a session begins that could only stop. What is wrong with the repository is told by
- * others. */
+/* Checked before a session begins that could only stop. Other problems of the repository are
+ * reported elsewhere. */
 static bool base_is_there(const struct cli_args *args, struct err *err) {
   const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
   char folder[PATH_MAX];

@@ -211,7 +211,7 @@ static void say_gate(const struct stop_hook *hook, const struct stop_seen *seen,
     buf_safe(why, stop_tail(text), true);
 }
 
-/* The words of the stage that decided, which is the last one. */
+/* The reason of the stage that decided, which is the last one. */
 static const char *stop_reason(const json_t *judgment) {
   const json_t *stages = json_object_get(judgment, "stages");
   size_t n = json_array_size(stages);

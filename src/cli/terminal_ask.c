@@ -119,7 +119,7 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
   json_decref(by);
 }
 
-/* Whoever is there has nothing more to say: it waits as without a terminal. */
+/* The person has nothing more to say: from now on it waits as without a terminal. */
 static void ask_leave(struct terminal_ask *a) {
   a->question = 0;
   a->solo->host.attended = false;

@@ -84,7 +84,7 @@ static void put_dim(struct buf *b, const struct turns_look *look, struct str tex
   buf_puts(b, cli_paint(look->colours, COLOUR_NONE));
 }
 
-/* The reason and what was used: behind the method, or under the line where there is no room. */
+/* Prints the reason and what was used, after the method or, without room, below the line. */
 static void print_rest(struct buf *b, const struct turn_line *line, const struct turns_look *look,
                        int used, bool beside) {
   struct buf spent = {0};

@@ -24,7 +24,7 @@ struct integration {
   struct git_answer files;
 };
 
-/* A line like git's <<<<<<< at its start, and one like >>>>>>>. */
+/* Looks for a line that begins like git's <<<<<<<, and one like >>>>>>>. */
 static bool has_marks(const char *path) {
   struct buf text = {0};
   struct err err;
@@ -38,7 +38,7 @@ static bool has_marks(const char *path) {
   return marked;
 }
 
-/* The files that git holds for being in conflict, each with a NUL behind it. */
+/* Finds the files that git considers in conflict, each followed by a NUL. */
 static bool find_conflicts(struct integration *in, struct err *err) {
   git_answer_deinit(&in->files);
   return trees_git(in->folder, &in->files, err, "diff", "--name-only", "--diff-filter=U", "-z",

@@ -105,7 +105,7 @@ static bool is_ready(const struct merging *m, const struct tree_item *own, struc
                  "%.300s has changes that are not committed: commit or stash them first", m->place);
 }
 
-/* The merged tree, written without a look at any folder; else the files in conflict. */
+/* Writes the merged tree without touching any folder, or lists the files in conflict. */
 static bool merge_trees(struct merging *m, struct err *err) {
   struct git_answer answer;
   if (!trees_git(m->t->cwd, &answer, err, "merge-tree", "--write-tree", "--name-only", "-z",
@@ -154,7 +154,7 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
   return m->commit != NULL;
 }
 
-/* One step of git: the branch is where it was, or at the merge. */
+/* A single step of git: the branch is where it was, or at the merge. */
 static bool move_branch(const struct merging *m, struct err *err) {
   char ref[512];
   (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
