@@ -145,7 +145,7 @@ static bool apply_turn_start(const struct fold *f) {
   return true;
 }
 
-/* The answer is what the next movement's {previous_response} is. */
+/* The answer becomes the next movement's {previous_response}. */
 static void apply_last_answer(struct core *core, struct turn *turn) {
   buf_deinit(&core->last_text);
   core->last_text = turn->text;
@@ -220,8 +220,8 @@ static struct call *last_answer(const struct turn *turn) {
   return last;
 }
 
-/* A person looked at it: another round, from the last answer on if there is one, with the budgets
- * as they were at first. */
+/* A person dealt with it: begins another round, from the last answer if there is one, with fresh
+ * budgets. */
 static void begin_round(struct turn *turn) {
   struct call *keep = last_answer(turn);
   for (struct call *call = turn->calls, *next; call; call = next) {
@@ -254,7 +254,7 @@ static bool call_ends_value(const struct fold *f, const struct turn *turn,
          (call->class == CLASS_REFUSED || call->class == CLASS_LENGTH);
 }
 
-/* Another chance, from the first of its providers on. */
+/* Gives it another chance, starting with the first of its providers. */
 static void begin_again(const struct fold *f, const struct turn *turn, struct call *call) {
   struct str first, model;
   core_first_backend(f->core, turn, call, &first, &model);
@@ -266,7 +266,7 @@ static void begin_again(const struct fold *f, const struct turn *turn, struct ca
     call->fallback = xstrndup(first.p, first.n);
 }
 
-/* Is the call for somebody else now than with the configuration before? */
+/* Does the call go to another provider now than under the former configuration? */
 static bool is_moved(struct core *core, json_t *before, const struct turn *turn,
                      const struct call *call) {
   struct str now, was, now_model, was_model;
@@ -278,8 +278,8 @@ static bool is_moved(struct core *core, json_t *before, const struct turn *turn,
   return !str_eq(now, was) || !str_eq(now_model, was_model);
 }
 
-/* Another configuration: a call that is not over begins anew where it belongs now, and so does the
- * judging that another judge began. */
+/* Takes another configuration: an unfinished call starts again where it now belongs, and so does
+ * judging begun by another judge. */
 static void take_config(const struct fold *f, json_t *config) {
   struct core *core = f->core;
   json_t *before = core->config;
@@ -300,7 +300,7 @@ static void take_config(const struct fold *f, json_t *config) {
   json_decref(before);
 }
 
-/* A turn that was judged without a rule is judged anew, or makes its value anew. */
+/* Reopens a turn that was judged without a rule: it is judged again, or makes its value again. */
 static bool reopen(struct turn *turn) {
   bool lacks_value = turn->error != NULL;
   if (turn->phase != TURN_JUDGED || turn->rule != 0)
@@ -345,7 +345,7 @@ static bool take_verdict(const struct fold *f) {
   return true;
 }
 
-/* A judge of it may still answer: nothing was in its way. */
+/* True if one of its judges may still answer. */
 static bool waits(const struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_WAITING || call->state == CALL_RUNNING)
@@ -353,7 +353,7 @@ static bool waits(const struct turn *turn) {
   return false;
 }
 
-/* A person looked at its budget: what each call may use counts from here on. */
+/* A person dealt with its budget: what each call may use counts from here on. */
 static void take_budget(const struct fold *f) {
   budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
   if (!str_eq_c(buf_view(&f->core->stop_reason), "budget"))
@@ -363,7 +363,7 @@ static void take_budget(const struct fold *f) {
       memset(&call->spent, 0, sizeof call->spent);
 }
 
-/* A resume asks for another chance of what failed for good. */
+/* A resume gives what failed for good another chance. */
 static bool apply_session_resume(const struct fold *f) {
   if (fold_tree(f, MEMBER_CONFIG) != NULL)
     take_config(f, fold_tree(f, MEMBER_CONFIG));

@@ -188,7 +188,7 @@ static void forget_told(struct call *call) {
   memset(&call->told, 0, sizeof call->told);
 }
 
-/* An attempt was cut off: what it told of its use is all that is known. */
+/* An attempt was interrupted: what it reported of its use is all that is known. */
 static void count_lost(const struct fold *f, const struct turn *turn, struct call *call) {
   struct core *core = f->core;
   if (call->told.usage == NULL)
@@ -262,7 +262,7 @@ bool apply_call_start(const struct fold *f) {
   return true;
 }
 
-/* Tokens of an attempt; what cannot be counts as the most that can. */
+/* Tokens of an attempt; impossible counts saturate. */
 static int64_t apply_call_tokens_of(const json_t *usage) {
   json_int_t input = json_integer_value(json_at(usage, "input"));
   json_int_t output = json_integer_value(json_at(usage, "output"));
@@ -323,7 +323,7 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
   buf_deinit(&key);
 }
 
-/* Until it has cooled down others do its work, and judge in its place. */
+/* Until it has cooled down, others do its work and judge in its place. */
 static void keep_behind(const struct fold *f, const struct call *call, const json_t *error) {
   json_int_t ms = json_integer_value(json_at(error, "retry_after_ms"));
   int64_t now_ms;
@@ -359,7 +359,7 @@ static bool call_failed(const struct fold *f, struct call *call, const json_t *e
   return true;
 }
 
-/* The attempt has used so much so far. */
+/* Notes what the attempt has used so far. */
 static void keep_told(const struct fold *f, struct call *call) {
   json_t *usage = fold_tree(f, MEMBER_DATA);
   if (!str_eq_c(fold_text(f, MEMBER_EVENT), "usage") || !json_is_object(usage))

@@ -99,7 +99,7 @@ void core_reask_backend(const struct workflow *wf, const json_t *config, size_t 
     *model = str_eq(*provider, own_provider) ? own_model : STR("");
 }
 
-/* Does the backend see to the shape of its answers by itself? */
+/* Does the backend itself enforce the shape of its answers? */
 static bool enforces(const struct capability *providers, struct str name) {
   const struct capability *c = capability_find(providers, name);
   return c != NULL && strcmp(c->structured, "none") != 0 && strcmp(c->structured, "prompt") != 0;
@@ -167,7 +167,7 @@ static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) 
   return json_is_string(word) && sandbox_network_from_name(json_view(word), out);
 }
 
-/* The smaller counts of what the user and the movement say. */
+/* The smaller of the user's and the movement's limits counts. */
 static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
   int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
   int64_t pids = json_integer_value(json_object_get(limits, "pids"));

@@ -1,4 +1,4 @@
-/* Holds what a session has used against what it may use. */
+/* Compares what a session has used with what it may use. */
 #include "core/budget.h"
 
 #include "base/limits.h"
@@ -385,7 +385,8 @@ static void note_soft(const struct core *core, const struct budget_scope *scope,
   add_note(notes, note);
 }
 
-/* Said once of a provider: what it does not tell, or nobody knows the price of, counts as none. */
+/* Noted once per provider: use that it does not report, or that has no known price, does not
+ * count. */
 static void note_unknown(const struct core *core, const struct budget_scope *scopes, size_t n,
                          const struct call *call, const json_t *usage, const struct spend *one,
                          json_t **notes) {

@@ -11,7 +11,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* To whoever takes over, unless nobody is wanted; in a drain that is for the resume to do. */
+/* Goes to the provider that takes over, unless none is wanted; in a drain that is left to the
+ * resume. */
 static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
   if (!s->env->draining && !group_stops(s->core, turn) &&
       !step_over_budget(s, turn, call, step_next_place(call)))

@@ -153,7 +153,7 @@ static json_t *taken_options(const struct step *s, const json_t *wanted, struct 
   return NULL;
 }
 
-/* A provider that was taken over stays behind for a while: who took over begins. */
+/* A replaced provider is skipped for a while: the one that took over goes first. */
 static void pass_over(const struct step *s, const struct turn *turn, struct step_call *n) {
   const struct core *core = s->core;
   struct str next = n->provider;
@@ -174,7 +174,7 @@ static void pass_over(const struct step *s, const struct turn *turn, struct step
   n->model = own_model(core, next);
 }
 
-/* One event may begin several calls, so each has random bytes of its own: of them a provider may
+/* One event may begin several calls, so each has random bytes of its own, from which a provider may
  * make the id of a new conversation. */
 static json_t *prepare_token(const struct step *s, const struct call_request *request) {
   unsigned char entropy[16];
@@ -214,7 +214,7 @@ static void put_place(const struct step *s, struct record_draft *d, const struct
     record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
 }
 
-/* Says what its program will be held by. */
+/* Says what will confine its program. */
 static void calls_put_sandbox(const struct step *s, struct record_draft *d, const struct turn *turn,
                               const struct call_request *r) {
   json_t *sandbox =

@@ -1,4 +1,4 @@
-/* Takes an event to the records and effects that follow from it. */
+/* Turns an event into the records and effects that follow from it. */
 #include "core/decide.h"
 
 #include "core/gates.h"
@@ -29,7 +29,7 @@ void core_out_deinit(struct core_out *out) {
 
 /* --- turns --- */
 
-/* Judges are asked with the words of `options`, and with how hard they shall think. */
+/* The options of a judge's call, with its effort. */
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
@@ -112,7 +112,8 @@ static void judge_call(struct step *s, struct turn *turn, const struct chain_spe
   step_start_call(s, turn, &n);
 }
 
-/* Who judged: of the last stage that named a rule and asked somebody; and what all stages used. */
+/* Puts who judged, from the last stage that named a rule and asked somebody, and what all stages
+ * used. */
 static void decide_put_judge(struct record_draft *d, const json_t *stages) {
   const json_t *judged = NULL, *object;
   json_t *usage = NULL;
@@ -344,7 +345,7 @@ static void enter_next(struct step *s) {
   buf_deinit(&why);
 }
 
-/* Nobody's answer is waited for: then a drain is over. */
+/* True if no answer is being waited for: then a drain is over. */
 static bool is_idle(const struct core *core) {
   for (const struct turn *turn = core->turns; turn; turn = turn->next)
     for (const struct call *call = turn->calls; call; call = call->next)
@@ -353,7 +354,7 @@ static bool is_idle(const struct core *core) {
   return !core_worktree_busy(core);
 }
 
-/* A call that is to be tried again, or that had no time left, and that no budget lets start. */
+/* Holds a call that should be tried again, or had no time left, if no budget lets it start. */
 static bool decide_holds(struct step *s, struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next) {
     bool late = call->state == CALL_FAILED && call->class == CLASS_TIMEOUT && call_is_own(call);
@@ -460,7 +461,7 @@ static bool is_news(const struct step *s) {
          (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
 }
 
-/* A call would begin anew that no budget lets start. */
+/* True if a call would start again that no budget allows. */
 static bool resume_exceeds(struct step *s) {
   struct budget_hit hit;
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)

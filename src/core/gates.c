@@ -1,4 +1,4 @@
-/* Keeps what each command movement ended with, and whether that still says something. */
+/* Keeps how each command movement ended, and whether that still means something. */
 #include "core/gates.h"
 
 #include "base/log.h"
@@ -15,7 +15,7 @@ int gate_exit(const struct turn *turn) {
   return turn->exit == 0 && gate_is_no_pass(turn->tests) ? 1 : turn->exit;
 }
 
-/* With a turn that is known to have changed nothing all stay as they are. */
+/* If the turn is known to have changed nothing, all stay as they are. */
 void gates_changed(struct core *core, const struct turn *turn) {
   const char *name;
   json_t *gate;

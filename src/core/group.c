@@ -132,7 +132,7 @@ static void join_answers(const struct core *core, struct turn *group) {
   }
 }
 
-/* Says in its place why a child brought nothing. */
+/* Says in place of its answer why a child brought none. */
 static void part_tell(struct group_part *part, const char *what, struct str why) {
   buf_clear(&part->text);
   buf_printf(&part->text, "(%s: " STR_FMT ")", what, STR_ARG(why));
@@ -316,7 +316,7 @@ void group_settle(struct step *s) {
     ;
 }
 
-/* Siblings of a child that failed are wanted no more; each ends when its call has. */
+/* Siblings of a failed child are no longer wanted; each ends when its call has ended. */
 static void cancel_siblings(struct step *s, long group) {
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next)

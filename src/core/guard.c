@@ -1,4 +1,4 @@
-/* Notices what goes round and round. */
+/* Notices what goes in circles. */
 #include "core/guard.h"
 
 #include "base/log.h"
@@ -58,7 +58,7 @@ void guards_see_turn(struct core *core, size_t movement) {
   core->streak.movement = movement;
 }
 
-/* Without what changes from run to run: each run of digits is one sign. */
+/* Drops what changes from run to run: each sequence of digits becomes one character. */
 static void put_without_digits(struct str text, struct buf *out) {
   for (size_t i = 0; i < text.n; i++) {
     bool digit = isdigit((unsigned char)text.p[i]) != 0;

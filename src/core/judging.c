@@ -1,4 +1,4 @@
-/* Gathers what the judging of a turn rests on. */
+/* Gathers what the judging of a turn is based on. */
 #include "core/judging.h"
 
 #include "core/gates.h"

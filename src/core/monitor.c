@@ -1,4 +1,4 @@
-/* Counts how often cycles are gone through. */
+/* Counts how often cycles are completed. */
 #include "core/monitor.h"
 
 #include "base/log.h"
@@ -12,7 +12,7 @@ static const struct movement *waiting(const struct core *core) {
   return waits ? &core->workflow->movements[core->next] : NULL;
 }
 
-/* The monitor that must speak before the movement that waits is entered; NULL: none. */
+/* The monitor that must judge before the waiting movement is entered; NULL: none. */
 static const struct monitor *monitor_due(const struct core *core) {
   const struct workflow *wf = core->workflow;
   if (waiting(core) == NULL)

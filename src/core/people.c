@@ -65,7 +65,7 @@ bool apply_question(const struct fold *f) {
   return true;
 }
 
-/* Who answered which question when: for those who come later. */
+/* Notes who answered which question and when, for later readers. */
 static void note_answer(const struct fold *f, const struct turn *turn) {
   struct core *core = f->core;
   struct str text = fold_text(f, MEMBER_TEXT);
@@ -125,7 +125,7 @@ static json_t *value_of_answer(const struct fold *f) {
   return value;
 }
 
-/* The rule that a choice stands for; 0: none, as in a log that somebody changed. */
+/* The rule that a choice stands for; 0: none, as may be in a log that somebody changed. */
 static int chosen_rule(const struct fold *f, const struct turn *turn) {
   size_t choice = (size_t)fold_number(f, MEMBER_CHOICE) - 1;
   json_int_t rule = json_integer_value(json_array_get(json_at(turn->question, "rules"), choice));
@@ -155,7 +155,7 @@ static void answer_turn(const struct fold *f, struct turn *turn) {
     take_rule(f, turn, rule);
 }
 
-/* An answer in a log that somebody changed is no way around a schema. */
+/* An answer in a tampered log must not get around a schema. */
 static bool answer_fits(const struct fold *f, const struct turn *turn) {
   const struct movement *m = people_movement(f->core, turn);
   const struct schema *schema = m->ask ? m->ask->schema : NULL;
@@ -346,7 +346,7 @@ static json_t *input_question(const struct step *s, const struct turn *turn) {
   return question;
 }
 
-/* Beside why it is asked: the end of what is judged. */
+/* Adds the end of the judged text to the reason for the question. */
 static void put_judged(struct str judged, struct buf *text) {
   judged = str_trim(judged);
   size_t from = 0;

@@ -1,4 +1,4 @@
-/* Keeps which parameters a model would not take, so that no later call sends them again. */
+/* Remembers which parameters a model refused, so that no later call sends them again. */
 #include "core/decide.h"
 
 #include "base/limits.h"

@@ -1,5 +1,5 @@
-/* Decides and folds the reports of a turn; reads what they are to be; keeps them, and
- * answers, by name. */
+/* Decides and folds the reports of a turn; reads their contracts; keeps reports and answers by
+ * name. */
 #include "core/report.h"
 
 #include "base/limits.h"

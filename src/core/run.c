@@ -26,7 +26,7 @@ const char *run_fault(struct str entry) {
 }
 
 /* False: a shell would make more than one plain command of it, or write a file. Quotes change
- * nothing: what has a meaning within them is refused, too. */
+ * nothing: characters with a meaning inside them are refused too. */
 static bool is_one_command(struct str line) {
   for (size_t i = 0; i < line.n; i++)
     if (line.p[i] == '\0' || strchr("\n\r;&|<>`$()\\", line.p[i]) != NULL)

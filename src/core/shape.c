@@ -1,7 +1,7 @@
 /* Does a movement's own work: its call, and with structured_output everything until its value is
  * there: the checks of what came back, corrections, invariants that must be run, and what follows
- * when there will be no value. The rules are structured/reask.h's; here are its records and its
- * calls. */
+ * when there will be no value. The rules are in structured/reask.h; this file makes their records
+ * and calls. */
 #include "core/group.h"
 #include "core/people.h"
 #include "core/step.h"
@@ -274,14 +274,14 @@ static const json_t *value_of(const struct step *s, const struct turn *turn,
   return answer->value;
 }
 
-/* Counts as the backend did; where it does not, at least the answer, so that a budget ends. */
+/* Takes the backend's count or, without one, at least the answer, so that a budget does end. */
 static int64_t tokens_taken(const struct structured_config *so, const struct call *call) {
   if (call->tokens > 0 || so->token_budget == 0 || call->state != CALL_DONE)
     return call->tokens;
   return (int64_t)describe_tokens(buf_c(&call->text));
 }
 
-/* Does a check say already what came of this answer? */
+/* Is there already a check for this answer? */
 static bool shape_is_judged(const struct turn *turn, const struct call *answer) {
   bool found = false;
   for (size_t i = 0; !found && i < json_array_size(turn->checks); i++)
@@ -354,7 +354,7 @@ static void put_message(const struct reask_step *step, size_t attempts, struct b
   json_decref(lines);
 }
 
-/* Stands in the place of a value that is not there: one member, which no rule takes for data. */
+/* Stands in for a missing value: a single member, which no rule takes for data. */
 static json_t *sentinel(const json_t *closing) {
   json_t *inner = json_object(), *outer = json_object();
   static const char *const keys[] = {"reason", "attempts", "errors"};
@@ -456,7 +456,7 @@ static const struct call *trouble_of(const struct turn *turn) {
   return call_generates(last) && known ? NULL : last;
 }
 
-/* No time is left for another try at the call: trying again on resume would end the same way. */
+/* No time is left for another try: trying again on resume would end the same way. */
 static bool ended_by_budget(const struct step *s, const struct turn *turn,
                             const struct call *call) {
   const struct structured_config *so = shape_movement_of(s, turn)->structured;

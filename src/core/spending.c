@@ -1,4 +1,4 @@
-/* Holds calls back that a budget refuses, ends those that pass one, and tells what was used. */
+/* Holds back calls that a budget refuses, ends those that exceed one, and reports what was used. */
 #include "core/step.h"
 
 #include "base/limits.h"

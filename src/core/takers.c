@@ -1,4 +1,4 @@
-/* Chooses whom a call is for first, and who takes over when that one cannot go on. */
+/* Chooses the first provider for a call, and the one that takes over if it cannot go on. */
 #include "core/step.h"
 
 #include "format/json_object.h"

@@ -109,7 +109,7 @@ static void keep_recent(struct texts *t, struct str text, const struct texts_ent
   *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *entry};
 }
 
-/* A movement that is asked again is asked in the same words. */
+/* A movement that is asked again gets the same words. */
 static const struct texts_entry *texts_seen(struct texts *t, struct str text) {
   uint64_t key[2];
   const struct texts_entry *e = find_recent(t->recent, text);

@@ -21,8 +21,8 @@
 #include <string.h>
 
 /* The document comes from our own loader or from a log that anybody may have edited. The table of
- * keys checks every value first (keys.h); what follows it are the checks of what values mean
- * together. An error names its place as a path, like movements[2].rules[0].next. */
+ * keys checks every value first (keys.h); then come the checks of what values mean together. An
+ * error names its place as a path, like movements[2].rules[0].next. */
 
 bool build_fail(struct build *b, const char *path, const char *key, const char *what) {
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);

@@ -1,4 +1,4 @@
-/* The keys of what bounds a session and proves its work: budgets, guards, gates. */
+/* The keys that bound a session and check its work: budgets, guards, gates. */
 #include "core/keys.h"
 
 #include "base/limits.h"

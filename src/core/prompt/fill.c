@@ -79,7 +79,8 @@ static void on_item_name(void *ctx, struct str name) {
   add_variable(v, name, value_text(&v->arena, prompt_ref_value(&ref, v->view->item)));
 }
 
-/* A report or an answer that is not there yet is said to be none: an empty line would mislead. */
+/* A report or an answer that does not exist yet is named as missing: an empty line would
+ * mislead. */
 static void on_kept_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct kept_text *kept = prompt_kept(v->view, name);
@@ -114,7 +115,7 @@ static void add_inputs(struct variables *v) {
   }
 }
 
-/* A loop's judge is told the loop: "review -> fix", 3. */
+/* A loop's judge is shown the loop: "review -> fix", 3. */
 static void add_cycle(struct variables *v) {
   const struct workflow *wf = v->view->workflow;
   const struct monitor *m = v->view->movement->monitor;

@@ -59,7 +59,7 @@ void schema_told_deinit(struct schema_told *told) {
   buf_deinit(&told->json);
 }
 
-/* Says what the answer must be, where the backend does not see to it. */
+/* Says what the answer must be, unless the backend enforces it. */
 static void render_schema(const struct prompt_view *v, struct prompt *out) {
   const struct structured_config *so = v->movement->structured;
   struct schema_told told;
@@ -90,7 +90,7 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
   describe_free(text);
 }
 
-/* The agent is told this of its permission: no more than its backend can hold. */
+/* What the agent is told about its permission: no more than its backend can enforce. */
 struct told_permission {
   bool full, edit, edits, looks;
   struct buf run; /* "make, npm test" */

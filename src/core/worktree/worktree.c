@@ -1,4 +1,4 @@
-/* Decides when a worktree is made and when its work is committed, and folds what came of it. */
+/* Decides when a worktree is made and when its work is committed, and folds the results. */
 #include "core/worktree.h"
 
 #include "base/log.h"
@@ -132,7 +132,7 @@ static void put_branch(const struct core *core, const struct turn *turn, struct 
   buf_printf(out, "-%ld", turn->id);
 }
 
-/* The first line, without what would be more than one in a message. */
+/* The first line, cut to fit into one line of a message. */
 static struct str first_line(struct str text) {
   struct str rest = text, line = str_trim(str_next_line(&rest));
   if (line.n > SUBJECT_BYTES) {
