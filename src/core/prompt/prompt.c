@@ -90,7 +90,7 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
   describe_free(text);
 }
 
-/* What the agent is told about its permission: no more than its backend can enforce. */
+/* The permission as the agent is told it: no more than its backend can enforce. */
 struct told_permission {
   bool full, edit, edits, looks;
   struct buf run; /* "make, npm test" */
