@@ -1,4 +1,4 @@
-/* Reads the user's words on sandboxes and finds out what the kernel can hold. */
+/* Reads the user's settings for sandboxes and finds out what the kernel can enforce. */
 #include "host/sandbox.h"
 
 #include "base/limits.h"
@@ -180,7 +180,7 @@ static const char *sandbox_why_not(void) {
   return NULL;
 }
 
-/* NULL: it can hold guard and strict. */
+/* NULL: it can enforce guard and strict. */
 static const char *why_not_by(const char *mechanism) {
   char path[256];
   if (strcmp(mechanism, SANDBOX_BWRAP) != 0)
@@ -232,7 +232,7 @@ int sandbox_held_version(void) {
   return sandbox_version();
 }
 
-/* Gathers what the settings of backends say on sandboxes. */
+/* Gathers what the settings of backends say about sandboxes. */
 static json_t *of_providers(const json_t *providers) {
   const char *name;
   json_t *settings, *out = json_object();
@@ -254,7 +254,7 @@ static json_t *of_providers(const json_t *providers) {
   return out;
 }
 
-/* NULL: network: api can be held. Of the mechanisms bwrap alone makes a network of its own. */
+/* NULL: network: api can be enforced. Only bwrap makes a network of its own. */
 static const char *api_why_not(const json_t *words) {
   const char *asked = json_string_value(json_object_get(words, "mechanism"));
   if (asked != NULL && !is_engine(asked) && strcmp(asked, SANDBOX_BWRAP) != 0)

@@ -42,8 +42,8 @@ static void note_signal(int number) {
   to_loop[number](number);
 }
 
-/* The loop's handler writes to a pipe of the loop; this one also leaves word for who does not get
- * back to the loop. */
+/* The loop's handler writes to a pipe of the loop; this one also sets a flag for code that does not
+ * get back to the loop. */
 static void note_also(int number) {
   struct sigaction action;
   if (sigaction(number, NULL, &action) != 0 || action.sa_handler == note_signal ||
@@ -79,7 +79,7 @@ static void solo_on_news(void *ctx, enum worker_news news, const char *id, const
     host_cancel(s, "cancelled by request");
 }
 
-/* Before the first record is written: from then on a signal is a stop that the log tells. */
+/* Before the first record is written: from then on a signal is a stop that the log records. */
 static void listen_to_signals(struct solo *solo) {
   static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   uv_signal_start(&solo->sigint, solo_on_signal, SIGINT);

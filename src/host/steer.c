@@ -1,4 +1,4 @@
-/* Reads what a person says who takes a session further, and settles it against the session. */
+/* Reads what a person says when resuming a session, and settles it against the session. */
 #include "host/steer.h"
 
 #include "base/limits.h"
@@ -138,7 +138,7 @@ static bool parse_members(struct steer *st, const json_t *body, const char *cons
          steer_take_providers(st, body, registry, err) && steer_take_model(st, body, err);
 }
 
-/* Which amounts it can hold is known with the session, see steer_settle. */
+/* Which amounts it may have depends on the session, see steer_settle. */
 static bool steer_take_budget(const struct steer *st, const json_t *body, struct err *err) {
   json_t *added = json_object_get(body, "add_budget");
   if (added == NULL)

@@ -96,8 +96,8 @@ static void job_over(struct git_job *job) {
 
 static void job_next(struct git_job *job);
 
-/* git reads what another session's git is making at this moment, and gives up: it is asked again,
- * from the list on. */
+/* git may read what another session's git is just making, and give up: it is asked again, from the
+ * list on. */
 static bool meets_another(struct git_job *job, const struct git_answer *answer) {
   enum { TRIES = 20 };
   if (job->cancelled || job->steps != git_make_steps || !answer->ran || answer->exit != 128 ||
@@ -190,7 +190,7 @@ static bool is_bare(const char *folder) {
   return has_file(folder, "HEAD") && has_file(folder, "objects") && has_file(folder, "refs");
 }
 
-/* A session that could only stop is not begun. */
+/* Checks that the session could do more than stop at once. */
 static bool branch_is_free(const struct workflow *wf, const json_t *config, const struct repo *repo,
                            struct err *err) {
   struct buf branch = {0};

@@ -1,4 +1,4 @@
-/* The steps that make a worktree, and what is told of one that was made. */
+/* The steps that make a worktree, and the data about it. */
 #include "host/worktree/internal.h"
 
 #include "base/log.h"
@@ -163,7 +163,7 @@ static bool take_add(struct git_job *job, const struct git_answer *answer) {
   return answer->exit == 0 || git_job_complain(job, "git worktree add", answer);
 }
 
-/* Both sides stand in the tree then, with git's marks where they meet: the session's first call
+/* Both sides are then in the tree, with git's marks where they conflict: the session's first call
  * finds them there, and its commit is the merge. */
 static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   const json_t *merge = git_job_setting(job, "merge");
