@@ -1,4 +1,4 @@
-/* Connects libcurl with the loop: its callbacks, its sockets and its timer. */
+/* Connects libcurl to the loop: its callbacks, its sockets and its timer. */
 #include "base/fault.h"
 #include "base/log.h"
 #include "http/address.h"
@@ -112,7 +112,7 @@ static curl_socket_t on_open_socket(void *ctx, curlsocktype purpose, struct curl
   return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
 
-/* Libcurl asks this also of a connection that another request opened. */
+/* libcurl also calls this for a connection that another request opened. */
 static int on_before_request(void *ctx, char *to_ip, char *from_ip, int to_port, int from_port) {
   (void)from_ip;
   (void)to_port;

@@ -64,7 +64,7 @@ void exchange_fail_soon(struct http_exchange *x, const char *why) {
   uv_timer_start(&x->http->soon, exchange_on_soon, 0, 0);
 }
 
-/* Its end is told from the loop, not from here. */
+/* Its end is reported from the loop, not from here. */
 static void end_soon(struct http_exchange *x) {
   set_state(x, EXCHANGE_STATE_ENDING);
   uv_timer_start(&x->http->soon, exchange_on_soon, 0, 0);
@@ -139,7 +139,7 @@ static void release_easy(struct http_exchange *x) {
     return;
   slot->exchange = NULL;
   x->slot = NULL;
-  /* A handle with its own CA file is not for everybody. */
+  /* A handle with its own CA file is not shared. */
   if (http->idle_count < LIMIT_HTTP_IDLE_HANDLES && x->ca_file == NULL) {
     /* Nothing of this exchange, its key least of all, stays behind. */
     http->curl->easy_setopt(slot->easy, CURLOPT_HTTPHEADER, NULL);

@@ -1,9 +1,9 @@
-/* Carries a program's connections to the hosts that it may reach.
+/* Forwards a program's connections to the hosts that it may reach.
  *
  * DESIGN. A tunnel is one connection of the program: a pipe to it, and once its request was read
  * and its host let through, a TCP connection. It owns its handles and counts them down; it is freed
- * when the last is closed and no look-up of a name is under way. Who reads slowly stops the other
- * end from being read. */
+ * when the last is closed and no look-up of a name is under way. A slow reader stops the other end
+ * from being read. */
 #include "http/proxy.h"
 
 #include "base/buf.h"
@@ -204,7 +204,7 @@ static void on_shut(uv_shutdown_t *request, int status) {
   free(request);
 }
 
-/* One direction is over: the other end is told, and with both the tunnel is. */
+/* One direction is over: tells the other end; after both, the tunnel is over. */
 static void end_towards(struct tunnel *t, uv_stream_t *to) {
   uv_shutdown_t *request = xcalloc(1, sizeof *request);
   if (uv_shutdown(request, to, on_shut) != 0)
@@ -237,7 +237,7 @@ static void on_told(uv_shutdown_t *request, int status) {
   tunnel_close(t);
 }
 
-/* Says no in words that a client may show, then closes. */
+/* Refuses in words that a client may show, then closes. */
 static void tunnel_refuse(struct tunnel *t, const char *status, const char *words) {
   char reply[1200];
   if (t->state == TUNNEL_CLOSING)
