@@ -137,7 +137,7 @@ static bool lists_stage(const struct chain_spec *spec, enum judge_stage stage) {
   return false;
 }
 
-/* Adds what was wrong with the answers that reasks corrected: the judgment tells all of it. */
+/* Adds what was wrong with the answers that reasks corrected: the judgment records all of it. */
 static void add_earlier_errors(const struct chain_spec *spec, enum judge_stage stage,
                                const struct chain_reply *replies, const struct chain_reply *last,
                                json_t *object) {
@@ -315,7 +315,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
   }
 }
 
-/* A label was chosen: the rule that wins with it, or a true when() that stands in its way. */
+/* A label was chosen: finds the rule that wins with it, or an earlier when() that is true. */
 static void after_match(const struct chain_spec *spec, const json_t *last,
                         struct chain_step *step) {
   const struct rule *chosen = rule_of(spec, last);

@@ -1,4 +1,4 @@
-/* Judges one stage by a panel: a vote each, until enough agree or cannot any more. */
+/* Judges one stage by a panel: one vote each, until enough agree or no longer can. */
 #include "base/buf.h"
 #include "format/json_object.h"
 #include "judge/chain_internal.h"

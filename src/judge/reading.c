@@ -1,4 +1,4 @@
-/* Takes a judge's reply for one answer and says in words why it is none. */
+/* Reads a judge's reply as a single answer, or says in words why it is not one. */
 #include "judge/reading.h"
 
 #include <assert.h>

@@ -92,7 +92,7 @@ static bool rule_check_label(struct str label, size_t at, size_t *error_offset, 
   return true;
 }
 
-/* ai(...): known from other dialects, refused with the way out. */
+/* ai(...) is known from other dialects: refused, with what to write instead. */
 static bool refuse_ai(size_t at, size_t *error_offset, struct err *err) {
   (void)err_set(err, ERR_INVALID,
                 "ai(...) is no form of a condition: write its text as the condition itself");
