@@ -1,4 +1,4 @@
-/* The system's clocks, which have a place of their own so that nobody else asks for the time. */
+/* Reads the system's clocks, so that nobody else does. */
 #include "os/clock.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Does with files what only Linux can. */
+/* File operations that only Linux has. */
 #include "os/fs.h"
 
 #include "os/clock.h"

@@ -58,7 +58,7 @@ static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
   return found;
 }
 
-/* Takes the name off of the group that group_can_limit moves us to: the one above is ours. */
+/* Removes the name of the group that group_can_limit moves us to: the one above is ours. */
 static void above_self(char *path) {
   size_t n = strlen(path), own = sizeof GROUP_SELF - 1;
   if (n > own && strcmp(path + n - own, GROUP_SELF) == 0)
@@ -254,7 +254,7 @@ static int open_own(char own[PATH_MAX]) {
   return open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* As it was found by the first who asked to have it made; threads of the pool ask, too. */
+/* The answer to the first request to make it so; threads of the pool ask too. */
 static atomic_int limits_made;
 enum { LIMITS_UNKNOWN, LIMITS_CAN, LIMITS_CANNOT };
 

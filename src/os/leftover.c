@@ -127,7 +127,7 @@ static bool look_at_all(struct scan *s) {
   return any;
 }
 
-/* Their descendants too, and never us or whom we descend from. */
+/* Their descendants too, but never us or our ancestors. */
 static void mark_trees(struct scan *s) {
   for (bool more = true; more;) {
     more = false;

@@ -1,4 +1,4 @@
-/* Decides what becomes of a running program, and moves its state. */
+/* Decides what becomes of a running program, and changes its state. */
 #include "os/process_internal.h"
 
 #include "base/log.h"
@@ -146,7 +146,7 @@ static void process_end_tree(struct process *p, enum process_end why) {
   process_set_timer(p);
 }
 
-/* Whoever could write is dead: what is left in the pipes is all there will be. */
+/* Every writer is dead: what is left in the pipes is all there will be. */
 static void process_close_all(struct process *p) {
   process_drain_output(p);
   process_set_state(p, PROCESS_STATE_CLOSING);

@@ -1,4 +1,4 @@
-/* Reads what comes through a process's pipes and from its shim, keeps it, and tells it as
+/* Reads what comes through a process's pipes and from its shim, keeps it, and turns it into
  * events. */
 #include "os/process_internal.h"
 

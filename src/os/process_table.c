@@ -82,8 +82,8 @@ void process_sweep(struct process_table *t) {
 
 /* --- stopped shims --- */
 
-/* A program can stop its shim, and then nothing would ever end the call. It may have been a
- * mistake: it is continued once. The second time the shim is killed, and its tree with it. */
+/* A program can stop its shim, and then nothing would ever end the call. The first time may be a
+ * mistake, so it is continued; the second time the shim is killed, and its tree with it. */
 static void on_child(uv_signal_t *handle, int number) {
   struct process_table *t = handle->data;
   (void)number;

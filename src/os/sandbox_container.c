@@ -124,8 +124,8 @@ static bool variable_is_in(const char *assignment, const char *const *names) {
   return false;
 }
 
-/* By their names: their values are nobody's to see in a list of processes. The image has a PATH of
- * its own. */
+/* By name only: their values must not show in a list of processes. The image has a PATH of its
+ * own. */
 static void say_variables(struct containing *c) {
   static const char *const machine[] = {"PATH", "SHELL", "USER", "LOGNAME", NULL};
   static const char *const engine[] = {"XDG_RUNTIME_DIR",
