@@ -178,7 +178,7 @@ static void acp_prompt(struct acp *acp) {
                         "text", "text", json_text(acp->call->prompt)));
 }
 
-/* All that comes before the prompt was asked for; nothing of it is open any more. */
+/* Everything before the prompt has been requested and answered. */
 static void acp_go_on(struct acp *acp) {
   if (acp->rpc.open_count == 0 && acp->session[0] != '\0' && acp->d->end == STREAM_END_NONE &&
       !acp->prompting)
@@ -224,8 +224,8 @@ static json_int_t acp_input(const json_t *usage) {
   return json_integer_value(json_object_get(usage, "input"));
 }
 
-/* Some agents end their turn when they are told no. The model shall know, and go on without it:
- * it is told in the next prompt. False: that is not what happened. */
+/* Some agents end their turn when refused. The model should know and go on without it, so the next
+ * prompt says so. False: that is not what happened. */
 static bool goes_on(struct acp *acp, json_t *usage) {
   struct driver *d = acp->d;
   if (!acp->denied || acp->interrupted || rpc_replays(&acp->rpc) || d->structured != NULL ||

@@ -115,8 +115,8 @@ static bool never_ran(struct agent_run *run, const struct process_result *p) {
   return true;
 }
 
-/* The id that we chose belongs to a conversation already: this call is the repeat of one that had
- * begun. It goes on there. A server names its conversations by itself. */
+/* The id that we chose already belongs to a conversation: this call repeats one that had begun, and
+ * goes on there. A server names its conversations itself. */
 static bool is_in_use(const struct agent_run *run) {
   const char *text = buf_c(&run->result.error_text.bytes);
   return run->call.new_session[0] != '\0' && run->call.session[0] == '\0' && !run->restarted &&

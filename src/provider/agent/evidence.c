@@ -47,8 +47,8 @@ bool evidence_of_quota(struct str text) {
   return false;
 }
 
-/* In this order: the more telling ones first. Only what names a reason; no word that a program uses
- * in passing. */
+/* In this order, the more specific ones first. Only words that name a reason, none that a program
+ * uses in passing. */
 static const struct {
   const char *word;
   enum error_class class;

@@ -1,6 +1,6 @@
-/* Answers what opencode asks while it works: may it use a tool (permission.asked), and what shall
- * it do (question.asked). The first is answered by policy, the second by nobody: it is turned
- * down, so that the agent decides by itself. An answer counts once, never for good. */
+/* Answers what opencode asks while it works: may it use a tool (permission.asked), and what should
+ * it do (question.asked)? The first is answered by policy; the second is turned down, so that the
+ * agent decides for itself. An answer counts once, never for good. */
 #include "provider/agent/opencode_internal.h"
 
 #include "base/log.h"
