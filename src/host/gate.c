@@ -86,13 +86,6 @@ static void gate_entry_free(struct gate_entry *e) {
   free(e);
 }
 
-static void gate_unlink(struct gate *g, const struct gate_entry *e) {
-  struct gate_entry **at = &g->first;
-  while (*at != e)
-    at = &(*at)->next;
-  *at = e->next;
-}
-
 /* --- places that all workers share --- */
 
 /* Gives back the place here that a call got for nothing. */
@@ -116,7 +109,7 @@ static void gate_on_seat(void *ctx, enum seat_answer answer, struct seat *seat) 
   struct admission_why why = {.at_once = e->reason == NULL};
   e->asked = NULL;
   if (answer == SEAT_TAKEN || answer == SEAT_FREE) {
-    gate_unlink(g, e);
+    CHAIN_REMOVE(g->first, e);
     g->due = true;
     gate_arm(g);
     g->told(e->owner, e->call, ADMISSION_ADMITTED, &why);
