@@ -1,4 +1,4 @@
-/* Runs a program of the workflow's own as a provider. Prompt on stdin, answer = stdout, `exit` =
+/* Runs one of the workflow's own programs as a provider. Prompt on stdin, answer = stdout, `exit` =
  * its status (128 + signal when killed). A status other than 0 is an answer, not an error. */
 #include "provider/provider.h"
 
@@ -78,7 +78,8 @@ static void command_on_output(void *ctx, int fd, struct str bytes) {
   kept_push(fd == 1 || run->gates ? &run->out : &run->err, bytes);
 }
 
-/* Says why it was ended. Of a gate that is a failure like others, which who works is told. */
+/* Says why it was ended. For a gate that is a failure like any other, and the worker is told of
+ * it. */
 static void command_too_long(struct command_run *run, const char *what, uint64_t ms) {
   enum { STATUS_TIMED_OUT = 124 }; /* as timeout(1) has it */
   struct call_result *r = &run->result;
@@ -150,8 +151,8 @@ static void command_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, command_on_soon_closed);
 }
 
-/* A program that is named segue is this one, wherever PATH leads: else a session would do its own
- * work with another version. */
+/* A program named segue is this one, wherever PATH leads: otherwise a session would do its work
+ * with another version. */
 static const char *const *own_argv(struct arena *arena, const char *const *argv) {
   char program[PATH_MAX];
   size_t n = 0;
@@ -206,7 +207,7 @@ static struct provider_run *command_start(const struct provider *self,
   (void)snprintf(tmpdir, sizeof tmpdir, "segue-%s-%ld", request->session, request->call);
   run->tmpdir = tmpdir_make_named(tmpdir, &err);
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
-  /* For idempotency of what the program does outside: a repeat of the call has the same. */
+  /* Makes what the program does outside idempotent: a repeat of the call gets the same one. */
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
   (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,

@@ -278,7 +278,7 @@ static const char *confine_home(void) {
   return home == NULL || home[0] != '/' || home[1] == '\0' ? NULL : home;
 }
 
-/* With its end: no text runs into the next. */
+/* With its terminator, so that no text runs into the next. */
 static void key_put(struct buf *key, const char *text) {
   buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
 }
@@ -289,8 +289,8 @@ static void key_put_json(struct buf *key, const json_t *value) {
   free(text);
 }
 
-/* All that the lists of a call are made of, but for its own folder and what is in the folders: two
- * calls of one key may share their rules. */
+/* Everything the lists of a call are made of, except its own folder and what is in the folders: two
+ * calls with the same key may share their rules. */
 static void confine_key(const struct confining *c, struct buf *key, enum sandbox_level level) {
   const struct confine_spec *spec = c->spec;
   const json_t *path;
@@ -314,7 +314,7 @@ static void confine_key(const struct confining *c, struct buf *key, enum sandbox
   }
 }
 
-/* True: nothing holds it, as was said. */
+/* True: nothing confines it, as requested. */
 static bool is_off(const json_t *words, enum sandbox_level *level) {
   const json_t *word = json_object_get(words, "level");
   *level = SANDBOX_OFF;

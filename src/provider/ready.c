@@ -1,4 +1,4 @@
-/* Looks whether a provider could answer, without asking it. */
+/* Checks whether a provider could answer, without asking it. */
 #include "provider/ready.h"
 
 #include "provider/agent/agent.h"

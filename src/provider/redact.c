@@ -142,7 +142,7 @@ static size_t spelled(unsigned char byte, struct str text, bool *partial) {
   return redact_escaped(byte, "\\u00", text, partial);
 }
 
-/* The bytes at the head of `text` that say the value; 0: none do. */
+/* How many bytes at the head of `text` spell the value; 0: none do. */
 static size_t match_value(const struct redact_pattern *p, struct str text, bool *partial) {
   size_t at = 0;
   for (size_t i = 0; i < p->n; i++) {

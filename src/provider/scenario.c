@@ -179,7 +179,7 @@ static bool check_usage(const json_t *reply, struct spot *spot, struct err *err)
   return true;
 }
 
-/* Told before the answer comes, as backends do that count while they work. */
+/* Reported before the answer comes, as by backends that count while they work. */
 static bool check_so_far(const json_t *reply, struct spot *spot, struct err *err) {
   const json_t *usage = json_object_get(reply, "usage_so_far");
   spot->key = "usage_so_far";

@@ -1,4 +1,4 @@
-/* Tells a JSON Schema at the end of a prompt. */
+/* Puts a JSON Schema at the end of a prompt. */
 #include "provider/schema_prompt.h"
 
 #include "base/log.h"

@@ -26,7 +26,7 @@ static bool is_secret_variable(struct str name) {
   return secret_find_holds(name, words, false);
 }
 
-/* True for members and options: "env_key" and "key_file" name a key, and are none. */
+/* True for members and options: "env_key" and "key_file" name a key but are not one. */
 static bool is_secret_member(struct str name) {
   static const char *const words[] = {"api_key",       "api-key",     "apikey",     "access_key",
                                       "token",         "secret",      "secret_key", "secret-key",

@@ -1,4 +1,4 @@
-/* Renders a schema as a prompt: a line a field. */
+/* Renders a schema as a prompt: one line per field. */
 #include "render/describe_phrase.h"
 
 #include <assert.h>
@@ -58,7 +58,7 @@ static void put_forms(struct describer *d, const struct op *op, struct buf *out)
   }
 }
 
-/* Types and constraints of a place that fits into a line. */
+/* Types and constraints of a place that fits on one line. */
 static bool prompt_head(struct describer *d, struct place place, const struct outline *outline,
                         enum stand stand, struct buf *out) {
   const struct op *forms = describe_type_forms(outline);
@@ -363,7 +363,7 @@ static void say_same(struct telling *p, const char *path) {
   buf_deinit(&whole);
 }
 
-/* A structure that was shown before keeps only a description of this place of its own. */
+/* A structure that was shown before keeps only this place's own description. */
 static void put_tail(struct telling *p, struct place place, const struct outline *outline,
                      enum presence presence, bool again) {
   const char *text = outline_own_description(&p->d.walk, place);

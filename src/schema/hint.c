@@ -27,7 +27,7 @@ static size_t lesser(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* Letters to change, leave out, put in or swap with their neighbour. */
+/* The number of letters to change, leave out, insert or swap with a neighbour. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m) {
   size_t rows[3][ALIKE_BYTES_MAX + 1]; /* of this letter and the two before */
   for (size_t k = 0; k <= m; k++)

@@ -53,7 +53,7 @@ static bool has_type(const json_t *type, const char *name) {
   return false;
 }
 
-/* May the value be null, so that a model can say that it knows none? */
+/* May the value be null, so that a model can say it has none? */
 static bool takes_null(struct linting *l, const json_t *schema, int levels) {
   static const char *const choices[] = {"anyOf", "oneOf"};
   const json_t *type, *options;

@@ -3,9 +3,9 @@
  * DESIGN. Landlock holds files, TCP ports, signals and tracing; it does so by the ruleset alone, so
  * nothing of it stands here. The filter closes what Landlock has no word for, or did not have when
  * it was new: other namespaces (in which a program would be its own root), the keyring, the ways to
- * sockets that are no TCP, and calls of a machine's owner, which root could make else. It looks at
- * numbers only, never at memory, which another thread could change. clone3 has its flags in memory:
- * it is said not to exist, and the C libraries take clone instead. */
+ * sockets that are no TCP, and calls reserved for a machine's owner, which root could otherwise
+ * make. It looks at numbers only, never at memory, which another thread could change. clone3 has
+ * its flags in memory: it is said not to exist, and the C libraries take clone instead. */
 #include "shim/confine.h"
 
 #include "shim/protocol.h"

@@ -100,7 +100,7 @@ static bool is_later(ssize_t n) {
   return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* Moves what can be moved; false: the connection is broken. */
+/* Moves what it can; false: the connection is broken. */
 static bool half_move(struct half *h, int from, int to) {
   if (h->from == h->to && !h->ended) {
     ssize_t n = read(from, h->bytes, sizeof h->bytes);
@@ -133,7 +133,8 @@ static short half_events(const struct pair *p, int i) {
   return events;
 }
 
-/* The program's end, as a shell tells it; -1: it runs. Others are orphans handed to us. */
+/* The program's exit status, as a shell reports it; -1: it still runs. Others are orphans handed to
+ * us. */
 static int reap(pid_t program) {
   int status, end = -1;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)

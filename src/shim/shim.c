@@ -137,7 +137,7 @@ static bool limit_processors(unsigned long long most) {
   return sched_setaffinity(0, sizeof some, &some) == 0;
 }
 
-/* ":MEMORY:PIDS:CPUS", or nothing. */
+/* ":MEMORY:PIDS:CPUS" or nothing. */
 static bool limit(const char *words) {
   unsigned long long most[3] = {0};
   for (int i = 0; i < 3 && *words == ':'; i++) {
@@ -149,7 +149,7 @@ static bool limit(const char *words) {
          limit_processors(most[2]);
 }
 
-/* So that what outlives us is found, whatever it does to its environment. */
+/* Lets what outlives us be found, whatever it does to its environment. */
 static void mark_program(void) {
   const char *session = getenv("SEGUE_SESSION");
   rlim_t mark = session != NULL ? shim_mark_of(session) : 0;
@@ -330,7 +330,7 @@ static void remove_container(struct shim *s) {
   sweep(s);
 }
 
-/* The program does not run. */
+/* The program could not be run. */
 static void tell_failure(pid_t program, int fork_errno) {
   if (program > 0)
     (void)waitpid(program, NULL, 0);

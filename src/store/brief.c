@@ -1,4 +1,4 @@
-/* Digests a log: what a list shows of a session. */
+/* Digests a log into what a list shows of a session. */
 #include "store/brief.h"
 
 #include "base/buf.h"
@@ -58,7 +58,7 @@ static void brief_wait_for(struct brief *b, const char *what, const struct recor
   copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
 }
 
-/* Whatever it tells next, it waits no more; but it can be told to wait for something else. */
+/* Whatever it records next, it no longer waits; but it can be told to wait for something else. */
 static void feed_wait(struct brief *b, const struct record *record) {
   char since[sizeof b->updated];
   int64_t now;
@@ -102,7 +102,7 @@ static void brief_on_question(struct brief *b, const struct record *record) {
                                            record_text(record, MEMBER_UNTIL)));
 }
 
-/* A stop lists all that there is. */
+/* A stop lists everything there is. */
 static void brief_on_stop_questions(struct brief *b, const struct record *record) {
   const json_t *list = record_tree(record, MEMBER_QUESTIONS);
   json_decref(b->questions);
@@ -306,7 +306,7 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
   return reader_read_all(r, from, out->p, n);
 }
 
-/* All that is wanted of a session's first line and of most others: no tree is built of them. */
+/* All that is wanted of a session's first line and most others: no tree is built from them. */
 struct glance {
   struct str ts, type, movement, hash, session, name, unique, not_after;
   int64_t seq, turn;
@@ -492,7 +492,7 @@ static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size
   }
 }
 
-/* Readers count on times, also of a damaged log: its name tells when it was begun. */
+/* Readers count on times even in a damaged log: its name says when it began. */
 static void mend_times(struct brief *b, const struct store_ref *ref) {
   unsigned long long high = 0, low = 0;
   char id[STORE_ID_BYTES];

@@ -124,7 +124,7 @@ static bool copy_flush(struct store_log *log, uint64_t seq, const char *hash, st
   return true;
 }
 
-/* Each line behind those that the target has. */
+/* Each line after those that the target has. */
 static bool copy_lines(struct store *to, const struct store_ref *ref, struct store_log *log,
                        struct err *err) {
   struct log_reader r;

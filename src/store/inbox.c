@@ -1,4 +1,4 @@
-/* Gathers what waits for persons from the logs of a store. */
+/* Gathers what waits for people from the logs of a store. */
 #include "store/inbox.h"
 
 #include "base/limits.h"
@@ -80,7 +80,7 @@ static bool inbox_last_line(const struct store_ref *ref, struct buf *text, struc
   return before != NULL;
 }
 
-/* The last record of a session that ended or stopped tells all. False: more must be read. */
+/* The last record of a session that ended or stopped says everything. False: more must be read. */
 static bool add_by_last(json_t *list, const char *id, struct str line) {
   static const char stop[] = "\"type\":\"session_stop\"", end[] = "\"type\":\"session_end\"";
   size_t n = line.n < 128 ? line.n : 128; /* v, seq and ts stand before it */

@@ -64,8 +64,8 @@ static struct str text_of(struct str line, const char *member) {
   return at.bad ? STR("") : found;
 }
 
-/* Who was called, and what judged. Only the lines that can tell are looked at. False: a method that
- * this program does not know. */
+/* Who was called, and what judged. Only lines that can say so are read. False: a method that this
+ * program does not know. */
 static bool read_details(const struct store_ref *ref, struct buf *providers, uint16_t *methods) {
   struct log_reader r;
   struct str line;

@@ -1,4 +1,4 @@
-/* Makes the notices that a person's program is told. */
+/* Makes the notices that a person's program receives. */
 #include "store/notice.h"
 
 #include "base/limits.h"

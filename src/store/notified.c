@@ -1,4 +1,4 @@
-/* Keeps up to where a person was told of sessions, and finds what was not told. */
+/* Keeps how far a person was told of sessions, and finds what is still untold. */
 #include "store/notified.h"
 
 #include "base/file.h"

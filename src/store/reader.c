@@ -27,7 +27,7 @@ bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *
   return r->raw != NULL;
 }
 
-/* The lines that were given out make room where more is needed, not at each line. */
+/* Lines already given out make room when more is needed, not at every line. */
 static bool read_more(struct log_reader *r) {
   if (r->line_at > 0) {
     memmove(r->buffer.p, r->buffer.p + r->line_at, r->buffer.n - r->line_at);

@@ -1,4 +1,4 @@
-/* Brings texts back that a log stores once. */
+/* Restores texts that a log stores only once. */
 #include "store/recall.h"
 
 #include "store/store.h"

@@ -1,4 +1,5 @@
-/* Says which sessions a list wants: since when, of which workflow, judged how, answered by whom. */
+/* Decides which sessions a list wants: since when, of which workflow, judged how, answered by
+ * whom. */
 #include "store/select.h"
 
 #include "core/record.h"
@@ -9,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* There is no 13th month: such a time is read as another one, which would be told otherwise. */
+/* There is no 13th month: such a time is read as another one, which would then be printed
+ * differently. */
 static bool is_a_time(const char *text, int64_t *time_ms) {
   char same[RECORD_TIME_BYTES];
   if (!record_time_parse(text, time_ms))
@@ -91,7 +93,7 @@ static bool select_has_text(const json_t *record, const char *key, const char *w
   return text != NULL && strcmp(text, wanted) == 0;
 }
 
-/* Only the lines that can tell are parsed. */
+/* Only lines that can say so are parsed. */
 static bool log_holds(const struct store_ref *ref, const char *method, const char *provider) {
   struct log_reader r;
   struct str line;

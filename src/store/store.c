@@ -1,4 +1,4 @@
-/* Does what a store does wherever its logs live, and hands the rest to its back end. */
+/* Does what a store does wherever its logs live, and leaves the rest to its back end. */
 #include "store/store.h"
 
 #include "base/limits.h"
@@ -165,7 +165,7 @@ static void compose_batch(struct store_log *log, uint64_t expected_seq,
   log->batch_seq = log->seq + n;
 }
 
-/* Takes over what the append came to, on the loop. The batch's bytes are given to the caller. */
+/* Takes over the append's outcome, on the loop. The batch's bytes are given to the caller. */
 static struct buf take_batch(struct store_log *log, enum store_result result) {
   struct buf batch = log->batch;
   if (result == STORE_OK) {

@@ -73,7 +73,7 @@ static json_t *error_json(const char *path, const char *pointer, const char *key
   return error;
 }
 
-/* Sorted before it is cut: the first ones of the value count, whatever order they were found in. */
+/* Sorted before it is cut: the value's first ones count, in whatever order they were found. */
 json_t *answer_errors(const struct schema_errors *found, size_t *dropped) {
   size_t order[SCHEMA_ERRORS_MAX], count = 0;
   json_t *errors = json_array();

@@ -167,7 +167,7 @@ static void report_line(const struct invariant *is, const json_t *value, const j
   report_at(is, value, json_view(place), json_view(json_at(line, "message")), true, errs);
 }
 
-/* Each line that is an error becomes one; false: there is none. */
+/* Turns each line that is an error into one; false: there is none. */
 static bool report_lines(const struct invariant *is, const json_t *value, struct str out,
                          struct schema_errors *errs) {
   bool any = false;

@@ -42,20 +42,20 @@ const char *reask_reason_words(enum reask_reason reason) {
 
 /* --- checks that were recorded --- */
 
-/* A check that cannot be read counts as one that found nothing. */
+/* A check whose output cannot be read counts as having found nothing. */
 static enum reask_outcome check_outcome(const json_t *check) {
   enum reask_outcome outcome = REASK_OUTCOME_PARSE;
   (void)reask_outcome_from_name(json_string_value(json_at(check, "outcome")), &outcome);
   return outcome;
 }
 
-/* Can a correction mend it? */
+/* Can a correction fix it? */
 static bool is_mendable(enum reask_outcome outcome) {
   return outcome == REASK_OUTCOME_PARSE || outcome == REASK_OUTCOME_SCHEMA ||
          outcome == REASK_OUTCOME_INVARIANT;
 }
 
-/* The last of the checks before `end` that a correction can mend; `end` when there is none. */
+/* The last check before `end` that a correction can fix; `end` if there is none. */
 static size_t last_mendable(const json_t *checks, size_t end) {
   for (size_t i = end; i-- > 0;)
     if (is_mendable(check_outcome(json_array_get(checks, i))))
@@ -113,7 +113,7 @@ static const struct reask_run *run_of(const struct reask_run *runs, size_t count
   return NULL;
 }
 
-/* The outcomes of what was run so far; sets run_next at the first that was not. */
+/* The outcomes of what ran so far; sets run_next at the first that did not. */
 static void check_runs(struct reask_reading *r, const struct reask_spec *spec, size_t reply,
                        const struct reask_run *runs, size_t run_count) {
   size_t n = invariants_count(spec->invariants);
@@ -246,7 +246,7 @@ static bool budget_spent(const struct reask_spec *spec, const struct reask_reply
   return no_tokens || (spec->max_ms > 0 && ms >= spec->max_ms);
 }
 
-/* Why the last of `n` replies, all of them read, ends it; false: another one may be asked for. */
+/* Why the last of `n` replies, all of them read, is the end; false: another may be asked for. */
 static bool is_over(const struct reask_spec *spec, const json_t *checks, size_t n,
                     enum reask_reason *reason) {
   const json_t *last = json_array_get(checks, n - 1);

@@ -45,7 +45,7 @@ static long edits(const struct str *a, long n, const struct str *b, long m) {
   return found;
 }
 
-/* Takes off the lines that both have before and behind those that differ. */
+/* Strips the lines that both have before and after those that differ. */
 static void common_ends(const struct str *a, const struct str *b, long *head, long *rest_a,
                         long *rest_b) {
   long n = *rest_a, m = *rest_b, at = 0;
@@ -107,8 +107,8 @@ static long step_from(const int *v, long d, long k, bool *down) {
   return *down ? v[k + 1] : v[k - 1] + 1;
 }
 
-/* Goes the way back from the end, so the lines come in reverse. trace: the furthest points before
- * each round, those of round d from trace[d * d] on. */
+/* Walks back from the end, so the lines come in reverse. trace: the furthest points before each
+ * round, those of round d from trace[d * d] on. */
 static void script_back(struct script *s, const int *trace, long d, const struct str *a, long x,
                         const struct str *b, long y) {
   for (; d >= 0; d--) {
@@ -160,7 +160,7 @@ static void script_turn(struct script *s, size_t from) {
   }
 }
 
-/* Lines of both that are far from any other are one '@'. */
+/* Lines of both that are far from any change become one '@'. */
 static void script_fold(struct script *s, long context) {
   size_t out = 0;
   for (size_t i = 0; i < s->count;) {

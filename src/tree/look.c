@@ -1,4 +1,4 @@
-/* Looks at files: what stat says of each, and what a small one holds. */
+/* Looks at files: what stat says about each, and what a small one holds. */
 #include "tree/look.h"
 
 #include "base/limits.h"

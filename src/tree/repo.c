@@ -19,7 +19,7 @@ void repo_deinit(struct repo *repo) {
   buf_deinit(&repo->common);
 }
 
-/* Reads the one line of a small file, behind `before`. */
+/* Reads the one line of a small file, after `before`. */
 static bool read_line(const char *path, const char *before, struct buf *out) {
   struct buf text = {0};
   struct err err;
@@ -47,7 +47,7 @@ static bool follow(const char *folder, const struct buf *named, struct buf *out)
   return out->n > 0;
 }
 
-/* Somebody else's would tell us what to compare with. */
+/* Somebody else's would let them decide what we compare with. */
 static bool repo_is_trusted(const struct stat *st, const struct stat *dir) {
   return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == dir->st_uid;
 }
@@ -161,7 +161,7 @@ static bool make_folder(const char *folder, const char *name, struct err *err) {
   return ok;
 }
 
-/* The repository's objects have names of SHA-256 when its configuration says so. */
+/* The repository names its objects by SHA-256 if its configuration says so. */
 static bool is_sha256(const struct repo *repo) {
   struct buf path = {0}, text = {0};
   struct err err;

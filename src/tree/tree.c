@@ -24,7 +24,7 @@ struct tree_pair { /* a file that is not what it was, or may be */
   long added, removed;
 };
 
-/* HOME and the like are the user's: git finds there what he always ignores. */
+/* HOME and the like are the user's: git finds there what they always ignore. */
 const char *const tree_environment[] = {"GIT_CONFIG_NOSYSTEM=1",
                                         "GIT_CONFIG_GLOBAL=/dev/null",
                                         "GIT_ATTR_NOSYSTEM=1",
@@ -204,7 +204,7 @@ static bool is_at(struct timespec a, struct timespec b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* By what stat says alone. Strictly: so that nobody can have written the same size meanwhile. */
+/* By what stat says alone; strictly, so that nobody can have written the same size meanwhile. */
 static bool looks_same(const struct tree_look *look, const struct tree_file *a,
                        const struct tree_file *b, bool strictly) {
   if (a->is_there != b->is_there || a->mode != b->mode || a->size != b->size)
@@ -221,7 +221,7 @@ static bool is_text(struct str bytes) {
   return bytes.n == 0 || memchr(bytes.p, '\0', bytes.n < 8192 ? bytes.n : 8192) == NULL;
 }
 
-/* Counts its lines, from what it was to what it is. */
+/* Counts the lines changed from what it was to what it is. */
 static void tree_count_lines(const struct tree *t, struct tree_pair *pair, struct str before,
                              struct str after) {
   if (!is_text(before) || !is_text(after) || clock_mono_ms() > t->count_until_ms)
@@ -260,7 +260,7 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
   buf_deinit(&now);
 }
 
-/* A file that is listed now and was not before. */
+/* A file that is listed now but was not before. */
 static void pair_new(struct tree *t, const struct tree_file *after) {
   struct tree_pair pair = {.path = after->path, .after = after};
   struct buf now = {0};

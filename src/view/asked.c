@@ -34,7 +34,7 @@ static const json_t *movement_in(const json_t *value, struct str name, const cha
   return found;
 }
 
-/* A child's name stands behind its group's. */
+/* A child's name follows its group's. */
 static const json_t *child_in(const json_t *movements, struct str name, const char *of) {
   const char *dot = memrchr(name.p, '.', name.n);
   if (dot == NULL)
@@ -43,7 +43,7 @@ static const json_t *child_in(const json_t *movements, struct str name, const ch
   return movement_in(movement_in(movements, group, NULL), child, of);
 }
 
-/* The first record has the workflow. */
+/* The first record holds the workflow. */
 static json_t *first_record(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;

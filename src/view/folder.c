@@ -44,7 +44,7 @@ static int64_t folder_time(const char *text) {
   return record_time_parse(text, &ms) ? ms : 0;
 }
 
-/* The begin of the task that a first record has. Nothing is built of the workflow in it. */
+/* The beginning of the task in a first record. Nothing is built from the workflow in it. */
 static struct str task_in(struct str line, struct buf *scratch) {
   struct pull at = pull_of(line);
   struct str key, raw = {0};
@@ -133,7 +133,7 @@ static void keep_brief(struct view_folder *f, struct view_row *row, const struct
     read_task(f, row, ref);
 }
 
-/* Counts its judgments; what the census calls it is how its chain stands. */
+/* Counts its judgments; the census says how its chain stands. */
 static const char *count_log(struct view_folder *f, const struct store_ref *ref) {
   uint64_t before[ROWS_LOG_COUNT];
   memcpy(before, f->census->logs, sizeof before);
@@ -311,7 +311,7 @@ static double sort_value(const struct view_row *row, enum view_sort sort) {
   return (double)row->started_ms;
 }
 
-/* Those that are equal stay newest first. */
+/* Equal ones stay newest first. */
 static int row_order(const void *a, const void *b, void *filter) {
   const struct view_filter *f = filter;
   const struct view_row *x = a, *y = b;

@@ -1,4 +1,4 @@
-/* Looks for a text in all texts of a session. */
+/* Searches all texts of a session for a text. */
 #include "view/found.h"
 
 #include "base/log.h"
@@ -115,7 +115,7 @@ static void find_in_member(struct finding *f, const char *name, const json_t *va
   f->pointer.p[kept] = '\0';
 }
 
-/* Beside a blob only a piece of its text stands in the record. */
+/* If there is a blob, the record itself has only a piece of its text. */
 static bool is_in_blob(const json_t *object, const char *key) {
   char blob[64];
   (void)snprintf(blob, sizeof blob, "%s_blob", key);

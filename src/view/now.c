@@ -1,4 +1,4 @@
-/* Finds the calls that run, and what they do. */
+/* Finds the running calls, and what they do. */
 #include "view/now.h"
 
 #include "base/limits.h"
@@ -45,7 +45,7 @@ static void now_on_start(struct view_now *now, const struct view_turn *turn, con
                           .started_ms = now_time(record)};
 }
 
-/* A tool's end replaces its begin, by its id. */
+/* A tool's end replaces its start, by its id. */
 static struct view_tool *tool_place(struct view_call *c, struct str id) {
   for (size_t i = c->tool_count; i-- > 0;)
     if (id.n > 0 && str_eq(c->tools[i].id, id))

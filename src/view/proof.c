@@ -1,4 +1,4 @@
-/* Holds logs against their chain and their store's ledger. */
+/* Checks logs against their chain and their store's ledger. */
 #include "view/proof.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* Reads a session's log into what is shown of it. */
+/* Reads a session's log into what is shown to people. */
 #include "view/session.h"
 
 #include "audit/book.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How an open turn was before its last span was ended for who looks now. */
+/* An open turn as it was before its last span was closed for whoever looks now. */
 struct open_turn {
   size_t index;
   size_t span_count;
@@ -28,7 +28,7 @@ struct view_reading {
   struct spans spans;
   size_t room; /* of v->turns */
   bool begun, unproven;
-  /* It tells something of open turns, which is forgotten when there is more. */
+  /* It says something about open turns, which is forgotten when more comes. */
   bool finished;
   struct arena of_open;
   struct open_turn *open;
@@ -112,8 +112,8 @@ static struct view_movement *view_movement_of(struct view_session *v, struct str
 
 /* --- turns --- */
 
-/* Turns are numbered in a row, so that this looks at one or two of them. Of a log that somebody
- * changed a turn may not be found. */
+/* Turns are numbered in a row, so that this looks at one or two of them. In a log that somebody
+ * changed, a turn may not be found. */
 static struct view_turn *view_turn_of(struct view_session *v, long number) {
   long first = v->turn_count > 0 ? v->turns[0].turn : 0;
   if (number < first || (unsigned long)(number - first) >= v->turn_count)
@@ -242,7 +242,7 @@ static void view_take(struct view_reading *r, const json_t *record) {
   }
 }
 
-/* Says how it stands as segue ls does: a log alone does not say whether somebody runs it. */
+/* Says what state it is in, as segue ls does: a log alone does not say whether somebody runs it. */
 static struct str view_status(struct view_reading *r, const struct store_ref *ref) {
   struct brief b;
   struct err err;
@@ -274,7 +274,7 @@ static void keep_open_turn(struct view_reading *r, const struct view_turn *turn)
       .last = turn->span_count > 0 ? turn->spans[turn->span_count - 1] : (struct view_span){0}};
 }
 
-/* Takes back what was told of open turns. */
+/* Takes back what was said about open turns. */
 static void view_unfinish(struct view_reading *r) {
   struct view_session *v = r->v;
   size_t bytes = v->movement_count * sizeof *v->movements;

@@ -1,4 +1,4 @@
-/* Tells a session's view as JSON. */
+/* Writes a session's view as JSON. */
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "view/session.h"

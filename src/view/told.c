@@ -1,4 +1,4 @@
-/* Gathers what an explanation tells. */
+/* Gathers what an explanation says. */
 #include "view/told.h"
 
 #include "audit/explain.h"

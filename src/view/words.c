@@ -1,4 +1,4 @@
-/* Names what the views tell by numbers. */
+/* Names what the views hold as numbers. */
 #include "view/words.h"
 
 #include "core/record.h"

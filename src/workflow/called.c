@@ -137,7 +137,7 @@ static void called_report_missing(struct expand *e, const struct yaml_node *node
            shown);
 }
 
-/* In the folders where one is looked for that has a name only. */
+/* In the folders searched for one given by name only. */
 static bool called_by_name(struct expand *e, const struct instance *x, const struct yaml_node *node,
                            bool fragment, struct str name, struct called **out) {
   const struct facets *f = &x->called->facets;

@@ -1,4 +1,4 @@
-/* Knows the words of other runners' workflow files. */
+/* Knows the vocabulary of other runners' workflow files. */
 #include "workflow/dialect.h"
 
 #include "base/buf.h"
@@ -65,7 +65,7 @@ const char *dialect_advice(const struct key_set *set, struct str key) {
   return NULL;
 }
 
-/* Reads the quoted text at the start of `rest` and moves behind it. */
+/* Reads the quoted text at the start of `rest` and moves past it. */
 static bool take_quoted(struct str *rest, struct buf *text) {
   size_t i = 1;
   if (rest->n == 0 || rest->p[0] != '"')

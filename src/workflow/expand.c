@@ -56,7 +56,7 @@ bool expand_may_enter(struct expand *e, const struct instance *x, const struct y
   return false;
 }
 
-/* Sets up the file that a movement of `x` calls, in that place. False: reported. */
+/* Sets up the file that a movement of `x` calls, in that movement's place. False: reported. */
 static bool expand_enter(struct expand *e, const struct instance *x,
                          const struct yaml_node *movement, struct instance *out) {
   const struct yaml_node *call = yaml_get(movement, "call"), *name = expand_name(e, movement);
@@ -96,7 +96,7 @@ static const struct yaml_node *rule_of_label(struct expand *e, const struct inst
   return NULL;
 }
 
-/* Where the caller goes on when the file `x` returns `label`, which its rule says. */
+/* Where the caller continues when the file `x` returns `label`, as its rule says. */
 static struct str target_of_exit(struct expand *e, const struct instance *x, struct str label,
                                  const struct yaml_node *rule) {
   if (x->caller == NULL)

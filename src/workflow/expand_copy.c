@@ -78,7 +78,7 @@ struct str expand_text(struct expand *e, const struct instance *x, const struct 
   return put_names(e, x, SCOPE_TEXT, node);
 }
 
-/* The name of a thing of `x`, as it is called in the flat workflow. */
+/* The name that a thing of `x` has in the flat workflow. */
 static struct str put_prefix(struct expand *e, const struct instance *x, struct str name) {
   struct buf full = {0};
   buf_str(&full, x->origin.scope.prefix);
@@ -95,7 +95,7 @@ static const struct yaml_node *copy_map(struct expand *e, const struct instance 
 static const struct yaml_node *copy_movement(struct expand *e, const struct instance *x,
                                              const struct yaml_node *movement, bool child);
 
-/* Texts in a value of no special kind, lists and maps included. */
+/* Texts in a value of no particular kind, lists and maps included. */
 static const struct yaml_node *copy_texts(struct expand *e, const struct instance *x,
                                           enum scope_place place, const struct yaml_node *node) {
   struct yaml_node *copy = expand_node(e, node, &x->origin.base);
@@ -191,7 +191,7 @@ static struct yaml_node *named(struct expand *e, const struct yaml_node *like, c
   return node;
 }
 
-/* Where a rule leads is said by `next`, whatever the file says it with. */
+/* `next` says where a rule leads, whatever the file says it with. */
 static void copy_target(struct expand *e, const struct instance *x, const struct yaml_node *rule,
                         struct yaml_node *copy) {
   const struct yaml_node *next = yaml_get(rule, "next"), *back = yaml_get(rule, "return");
@@ -248,7 +248,7 @@ const struct yaml_node *expand_name(struct expand *e, const struct yaml_node *mo
   return made;
 }
 
-/* Puts a pair behind the others, or in the place of the one with that key. */
+/* Adds a pair at the end, or in place of the one with that key. */
 static void put_pair(struct expand *e, struct yaml_node *map, const struct yaml_node *key,
                      const struct yaml_node *value) {
   for (size_t i = 0; i < map->count; i++)
@@ -323,7 +323,7 @@ static const struct yaml_node *copy_fragment(struct expand *e, const struct inst
   return copy_movement(e, fragment, root, true);
 }
 
-/* The nearest of `x` and those that call it, but for the session's own file, with that key. */
+/* The nearest of `x` and those that call it, except the session's own file, with that key. */
 static const struct yaml_node *inherited(const struct instance *x, const char *key,
                                          const struct instance **from) {
   for (; x->caller != NULL; x = x->caller) {
@@ -344,7 +344,7 @@ static void inherit_one(struct expand *e, const struct instance *x, struct yaml_
              copy_value(e, from, key_find(&workflow_keys, str_from(key)), value));
 }
 
-/* A model belongs to the provider that it is written with. */
+/* A model belongs to the provider it is written with. */
 static void inherit_provider(struct expand *e, const struct instance *x,
                              struct yaml_node *movement) {
   const struct instance *from = NULL, *model_from = NULL;

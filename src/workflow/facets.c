@@ -137,7 +137,7 @@ static bool facets_is_path(struct str s) {
   return slash;
 }
 
-/* One line with spaces that ends like a file's name: a path, or a sentence about a file. */
+/* One line with spaces that ends like a file name: a path, or a sentence about a file. */
 static bool may_be_path(struct str s) {
   return s.n <= NAME_MAX && memchr(s.p, '\n', s.n) == NULL &&
          (ends_with(s, ".md") || ends_with(s, ".txt"));
@@ -163,7 +163,7 @@ static bool find_given(const struct facets *f, enum facet_kind kind, struct str 
   return true;
 }
 
-/* A name may be written without the end of its file. */
+/* A name may be written without its file's extension. */
 static const char *const name_ends[] = {".md", ".txt", ""};
 
 enum { NAMED_BYTES = LIMIT_NAME_BYTES + 32 };

@@ -1,4 +1,4 @@
-/* Lists the facets of the folders in which they are looked for. */
+/* Lists the facets of the folders searched for them. */
 #include "workflow/facets_list.h"
 
 #include "base/limits.h"
@@ -12,7 +12,7 @@
 
 enum { LIST_PATH_BYTES = 4096 };
 
-/* In the order in which they are looked into. */
+/* In the order they are searched. */
 struct places {
   struct {
     const char *folder, *from;
@@ -33,7 +33,7 @@ static const struct {
     {"fragment", "fragments", ((const char *const[]){".yaml", NULL})},
 };
 
-/* Its name without the end of its file; `end` is that one's place. False: it is none. */
+/* Its name without the extension; `end` is the extension's index. False: it is not a facet. */
 static bool name_of_file(const char *file, const char *const *ends, struct str *name, size_t *end) {
   *name = str_from(file);
   if (name->n == 0 || file[0] == '.')
@@ -67,7 +67,7 @@ static void facets_list_one(json_t *list, size_t kind, size_t start, const char 
   json_array_append_new(list, entry);
 }
 
-/* Files of one folder: NAME.md before NAME.txt before NAME, as they are looked for. */
+/* Files of one folder: NAME.md before NAME.txt before NAME, as they are searched. */
 static void facets_list_folder(json_t *list, size_t kind, size_t start, const char *folder,
                                const char *from) {
   char path[LIST_PATH_BYTES];

@@ -48,7 +48,7 @@ const char *marks_file(const struct workflow_marks *marks, const char *path) {
   return node != NULL && node->origin != NULL ? node->origin->file : marks->file;
 }
 
-/* Behind the n bytes of out; their number then. */
+/* Appends after the n bytes of out; returns the new number. */
 static size_t marks_add(char out[DOC_PATH_BYTES], size_t n, const char *text) {
   size_t room = DOC_PATH_BYTES - 1 - n, wanted = strlen(text);
   size_t fits = wanted < room ? wanted : room;

@@ -1,4 +1,4 @@
-/* Loads a schema by the name of a ready one, by its path, or as it stands in the file. */
+/* Loads a schema by the name of a ready-made one, by its path, or as written in the file. */
 #include "workflow/schemas.h"
 
 #include "base/limits.h"

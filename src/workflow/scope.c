@@ -52,7 +52,7 @@ struct scope_sink {
   struct str prefix; /* of movements in references; empty: none is looked for */
 };
 
-/* The file's own words; a value is put out as it is. */
+/* The file's own words; a value is output as it is. */
 static void put_piece(void *ctx, struct str piece, const struct template_var *var) {
   static const char *const named[] = {PROMPT_STRUCTURED, PROMPT_RESPONSE, PROMPT_BRANCHES};
   const struct scope_sink *sink = ctx;
@@ -116,7 +116,7 @@ static bool scope_is_word(char c) {
          c == '-';
 }
 
-/* The root of a reference that stands at `i`, with the dot or bracket behind it; 0: none. */
+/* The root of a reference at `i`, with the dot or bracket after it; 0: none. */
 static size_t root_at(struct str s, size_t i) {
   static const char *const roots[] = {"structured", "checks"};
   if (i > 0 && (scope_is_word(s.p[i - 1]) || s.p[i - 1] == '.'))

@@ -1,4 +1,4 @@
-/* Speaks JSON-RPC over lines, as the client. */
+/* Speaks JSON-RPC over lines, as a client. */
 #include "provider/agent/rpc.h"
 
 #include "base/buf.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One request. What libcurl's callbacks bring is kept here until the loop comes by (`soon`). */
+/* One request. What libcurl's callbacks deliver is kept here until the loop gets to it (`soon`). */
 struct server_asked {
   struct server_asked *next;
   struct agent_server *server;

@@ -55,8 +55,8 @@ static void one_value(struct driver *d, const json_t *value) {
   d->value(d, value);
 }
 
-/* Without what a terminal does not show, at both ends: white space, other control characters, a
- * byte order mark. */
+/* Trims what a terminal does not show from both ends: white space, other control characters, a byte
+ * order mark. */
 static struct str bare(struct str text) {
   if (str_starts(text, "\xEF\xBB\xBF"))
     text = (struct str){text.p + 3, text.n - 3};
@@ -67,9 +67,9 @@ static struct str bare(struct str text) {
   return text;
 }
 
-/* Clients cut text between the two halves of a character, and write each half as an escape;
- * jansson's reader refuses that, and integers of more than 64 bits. Ours does not; jansson's
- * comes first because it takes eight times as many levels. */
+/* Clients cut text between the two halves of a surrogate pair and write each half as an escape;
+ * jansson's reader refuses that, and integers of more than 64 bits. Ours does not; jansson's comes
+ * first because it takes eight times as many levels. */
 json_t *stream_read_json(struct str text) {
   json_t *value = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, NULL);
   struct jscan scan;
@@ -108,7 +108,7 @@ bool stream_read_value(struct driver *d, struct str text) {
 
 /* --- bytes --- */
 
-/* A line is worth more than the bytes in it that are no text: U+FFFD stands for each. */
+/* A line is worth keeping despite bytes in it that are not text: each becomes U+FFFD. */
 static void mend_utf8(struct buf *line) {
   struct buf out = {0};
   for (size_t i = 0; i < line->n;) {
@@ -124,13 +124,14 @@ static void mend_utf8(struct buf *line) {
   *line = out;
 }
 
-/* No JSON holds an ESC, and no answer needs one; but bytes that are no text stay as they are. */
+/* JSON never holds an ESC and no answer needs one; but bytes that are not text stay as they are. */
 static void drop_escapes(struct driver *d) {
   if (!d->is_text || utf8_valid(d->line.p, d->line.n))
     d->line.n = escapes_drop(d->line.p, d->line.n);
 }
 
-/* A text without lines comes in pieces. A character or a sequence that its end may cut waits. */
+/* Text without lines comes in pieces. A character or sequence that the end of one may have cut
+ * waits. */
 static void tell_part_of_line(struct driver *d) {
   enum { SEQUENCE_BYTES = 64 };
   struct buf rest = {0};

@@ -89,7 +89,7 @@ static struct str evidence_part(struct str text) {
   return text;
 }
 
-/* The line of stderr that says most: the one that a class was found by, else the last. */
+/* The most telling line of stderr: the one that gave away the class, else the last. */
 static struct str telling_line(struct str text, enum error_class class) {
   struct str last = {0}, rest = text;
   while (rest.p != NULL && rest.n > 0) {
@@ -186,8 +186,8 @@ enum error_class stream_retry_class(struct driver *d) {
   return class == CLASS_NONE ? evidence_of_words(why) : class;
 }
 
-/* Ended by us, without an answer. Where the last thing it told was why it tries again, that is what
- * went wrong. */
+/* We ended it without an answer. If the last thing it reported was why it was retrying, that is
+ * what went wrong. */
 static void judge_silence(struct driver *d, const struct process_result *p, struct call_result *r) {
   const char *what = "it was ended before its answer";
   if (p->why == PROCESS_END_WALL_LIMIT)

@@ -1,4 +1,4 @@
-/* Turns values of the output into news: every rule that fits has its say. */
+/* Turns values of the output into news: every rule that matches is applied. */
 #include "provider/agent/stream_internal.h"
 
 #include "base/limits.h"
@@ -261,7 +261,7 @@ void stream_usage_total(struct driver *d, json_t *total) {
   stream_usage(d, own);
 }
 
-/* A client that asks again and again, whatever comes, would go on for as long as it may. */
+/* A client that keeps asking, whatever the reply, would go on for as long as it is allowed to. */
 static void count_request(struct driver *d) {
   if (++d->request_count != (size_t)d->profile->max_requests || d->host.give_up == NULL)
     return;

@@ -1,4 +1,4 @@
-/* Tells pieces of a message as they come, without secrets that lie across two of them. */
+/* Passes on pieces of a message as they come, without secrets that span two of them. */
 #include "provider/agent/stream_internal.h"
 
 #include <string.h>
@@ -65,8 +65,8 @@ void stream_tell_held(struct driver *d) {
   buf_deinit(&clean);
 }
 
-/* A message as far as it has come: only what was not told yet is. One that was told otherwise is
- * not told again. */
+/* A message as far as it has come: only what is new is passed on. If it contradicts what was passed
+ * on before, nothing is. */
 void stream_tell_rest(struct driver *d, struct str whole) {
   struct str told = buf_view(&d->told);
   buf_clear(&d->of_text.held); /* it is a part of the whole */

@@ -1,4 +1,4 @@
-/* Recognizes the limits of subscriptions and reads when they are reset. */
+/* Recognizes subscription limits and reads when they reset. */
 #include "provider/agent/subscription.h"
 
 #include "base/file.h"
@@ -323,8 +323,7 @@ static int64_t resolve(const struct moment *m, const struct zone *zone, int64_t 
   return to_utc(zone, &asked);
 }
 
-/* Zones that clients name without a place. Those that mean several are left out, but for the ones
- * of the USA. */
+/* Zones that clients name without a place. Ambiguous ones are left out, except those of the USA. */
 static bool zone_named(struct str name, struct zone *zone) {
   static const struct {
     const char *name;
@@ -433,8 +432,8 @@ static bool starts_with(struct str text, const char *head) {
   return text.n >= n && strncasecmp(text.p, head, n) == 0;
 }
 
-/* "Opus weekly limit reached", "5-hour limit reached": few words before, and what follows is a
- * reset or nothing: other sentences begin so, too. */
+/* "Opus weekly limit reached", "5-hour limit reached": only a few words come before, and a reset or
+ * nothing follows: other sentences begin like this, too. */
 static bool is_reached(struct str text) {
   static const char said[] = "limit reached";
   const char *at = memmem(text.p, text.n, said, sizeof said - 1);
@@ -454,7 +453,7 @@ static bool is_reached(struct str text) {
          (rest.n == 0 || starts_with(rest, "reset") || isdigit((unsigned char)rest.p[0]));
 }
 
-/* The words of the clients, at the head of a text of one short line. */
+/* The clients' words, at the head of a text of one short line. */
 static bool is_limit(struct str text) {
   static const struct {
     const char *head, *with;

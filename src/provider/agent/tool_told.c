@@ -1,4 +1,4 @@
-/* Makes what an agent tells of a tool short enough for a log. */
+/* Shortens what an agent reports about a tool so that it fits a log. */
 #include "provider/agent/tool_told.h"
 
 #include "base/buf.h"
@@ -127,7 +127,7 @@ static void put_output(json_t *data, struct str text) {
   buf_deinit(&out);
 }
 
-/* Some clients tell it in words: "Exit code 2" before all, "Exit Code: 2" on a line. */
+/* Some clients put it in words: "Exit code 2" before all, "Exit Code: 2" on a line. */
 static const char *exit_in(struct str text) {
   static const char words[] = "exit code";
   for (size_t at = 0; at < text.n; at += output_line(text, at).n + 1) {

@@ -74,7 +74,7 @@ static const struct reply_word stops[] = {
     {NULL, CLASS_NONE},
 };
 
-/* At its beginning a stream tells an output of a few tokens: that is not the answer's. */
+/* A stream begins by reporting an output of a few tokens: that is not the answer's count. */
 static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begins) {
   const json_t *fresh = json_object_get(usage, "input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");

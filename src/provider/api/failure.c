@@ -1,4 +1,4 @@
-/* Tells what an error of a model API means, and when to come back. */
+/* Works out what an error of a model API means, and when to try again. */
 #include "provider/api/failure.h"
 
 #include "base/limits.h"
@@ -120,7 +120,7 @@ static enum error_class failure_decide(int status, const json_t *error) {
   return class != CLASS_NONE ? class : CLASS_OVERLOADED; /* it failed on its side: try again */
 }
 
-/* Rounded up: to come back too early is of no use. */
+/* Rounded up: coming back too early is useless. */
 static int64_t failure_whole(double ms) {
   int64_t down = (int64_t)ms;
   return (double)down < ms ? down + 1 : down;

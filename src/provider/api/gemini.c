@@ -1,7 +1,7 @@
 /* Speaks Gemini: POST /v1beta/models/NAME:streamGenerateContent?alt=sse. */
 #include "provider/api/reply.h"
 
-/* A model stands in the path: nothing in it may lead elsewhere. */
+/* The model is part of the path: nothing in it may lead elsewhere. */
 static void put_model(struct buf *path, struct str model) {
   static const char hex[] = "0123456789ABCDEF";
   bool whole_name = str_starts(model, "models/") || str_starts(model, "tunedModels/");

@@ -57,7 +57,7 @@ static bool is_printable(struct str s) {
 }
 
 bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) {
-  /* The room is made at once: a buffer that grew would leave a copy behind. */
+  /* Allocated in full at once: a buffer that grew would leave a copy behind. */
   if (c->key_file != NULL) {
     buf_reserve(out, 2 * LIMIT_HTTP_KEY_BYTES);
     if (!read_file(c->key_file, out, err))

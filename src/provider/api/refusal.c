@@ -1,4 +1,4 @@
-/* Reads what a server would not take of a request, and leaves it out. */
+/* Reads which part of a request a server would not take, and leaves it out. */
 #include "provider/api/refusal.h"
 
 #include "base/log.h"
@@ -11,7 +11,8 @@
 static const char *const holders[] = {"options", "generationConfig", "output_config", "reasoning",
                                       "chat_template_kwargs"};
 
-/* Without these it would be another question, or its form would be lost: the ladder's affair. */
+/* Without these it would be a different question, or its form would be lost: that is up to the
+ * ladder. */
 static const char *const essential[] = {"model",
                                         "messages",
                                         "input",

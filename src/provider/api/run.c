@@ -117,7 +117,7 @@ static json_t *logged_text(struct str text) {
   return text_needs_blob(text) ? text_render(text) : json_text(text);
 }
 
-/* The request that is over: what stood behind the call's prompt, and what came. */
+/* The finished request: what followed the call's prompt, and what came back. */
 static void note_request(struct api_run *run) {
   const struct reply *r = &run->reply;
   size_t own = run->request->prompt.n;
@@ -170,7 +170,7 @@ static const json_t *think_to_send(const struct api_run *run) {
   return json_false();
 }
 
-/* Where the backend enforces nothing of it, the schema stands in the prompt. */
+/* If the backend enforces none of it, the schema goes into the prompt. */
 static bool shows_schema(const struct api_run *run) {
   return run->schema != NULL && run->state == RUN_STATE_ANSWER && run->rung >= RUNG_JSON;
 }
@@ -346,7 +346,7 @@ bool run_ask_first(struct api_run *run) {
 
 /* --- what came --- */
 
-/* Adds what the request has cost to that of the ones before. */
+/* Adds the request's cost to that of the ones before. */
 static void add_usage(struct api_run *run) {
   json_t *usage = reply_usage_json(&run->reply), *value;
   const char *name;
@@ -405,7 +405,7 @@ static void run_take_text(struct api_run *run) {
   *from = (struct buf){0};
 }
 
-/* Takes what the exchange itself has to say, where the reply does not. */
+/* Takes what the exchange itself has to say if the reply says nothing. */
 static void run_read_end(struct api_run *run, const struct http_end *end) {
   struct reply *r = &run->reply;
   bool whole = end->kind == HTTP_END_COMPLETE || end->kind == HTTP_END_STOPPED;
@@ -528,7 +528,7 @@ static void run_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, run_on_soon_closed);
 }
 
-/* Ends it from the loop, with the result that it has. */
+/* Ends it from the loop, with the result it has. */
 static void run_finish_soon(struct api_run *run) {
   run_set_state(run, RUN_STATE_REFUSED);
   uv_timer_init(run->api->loop, &run->soon);

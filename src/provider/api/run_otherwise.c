@@ -1,5 +1,5 @@
-/* Asks again, otherwise, what a server would not take: without a parameter, or with the schema in
- * another form. */
+/* Asks again, in another way, what a server would not take: without a parameter, or with the schema
+ * in another form. */
 #include "base/limits.h"
 #include "provider/api/refusal.h"
 #include "provider/api/run_internal.h"
@@ -11,7 +11,7 @@ const char *run_model_key(const struct api_run *run) {
   return run->model ? run->model : "";
 }
 
-/* Another request in the place of the last one: the same, or from the call's beginning. */
+/* Another request in place of the last one: the same, or from the call's beginning. */
 static void ask_anew(struct api_run *run, enum run_state state) {
   run->result.class = CLASS_NONE;
   run->result.message[0] = '\0';

@@ -77,7 +77,7 @@ static struct api_schema *api_schema_make(const json_t *canonical, const struct 
   return s;
 }
 
-/* Drops the one that was not used for the longest time. */
+/* Drops the one that has gone unused for longest. */
 static void drop_last(struct api_schemas *schemas) {
   struct api_schema **at = &schemas->first;
   while ((*at)->next)
@@ -202,7 +202,7 @@ static bool is_answer_key(void *ctx, const char *key, size_t n) {
 }
 
 /* Reads a text that is more than a value. What it wraps is the answer; a value among words is left
- * to whoever asked, who knows what the words may mean. */
+ * to the caller, who knows what the words may mean. */
 static void find_among(struct api_schema *s, enum rung rung, struct str text,
                        struct api_value *found) {
   struct asked asked = {s, rung};

@@ -1,4 +1,4 @@
-/* Makes of a call and a profile what is run: words, environment, files. Templates are filled in
+/* Makes what is run out of a call and a profile: words, environment, files. Templates are filled in
  * once; what is put in is never read again. */
 #include "provider/profile/profile.h"
 
@@ -50,7 +50,7 @@ static bool profile_command_refuse(enum error_class *class, enum error_class wha
   return err_set(err, ERR_INVALID, "%s", text);
 }
 
-/* NULL: there is no such placeholder. */
+/* NULL: no such placeholder. */
 static bool is_judging(const struct agent_call *call) {
   return call->request != NULL &&
          (call->request->purpose == PURPOSE_JUDGE || call->request->purpose == PURPOSE_REASK);
@@ -161,7 +161,7 @@ static bool mentions_run(const json_t *group) {
 
 static void push_group(const struct filling *f, const json_t *group, struct words *out);
 
-/* A group with {run} stands there once for each program. */
+/* A group with {run} appears once for each program. */
 static void push_each_run(const struct filling *f, const json_t *group, struct words *out) {
   const json_t *run = f->call->request->run;
   for (size_t i = 0; i < json_array_size(run); i++) {

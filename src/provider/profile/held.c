@@ -1,4 +1,4 @@
-/* Reads what a profile says of how its client holds the words readonly, edit and full. */
+/* Reads what a profile says about how its client enforces readonly, edit and full. */
 #include "provider/profile/profile.h"
 
 #include "format/json_object.h"

@@ -38,7 +38,7 @@ static bool profile_is_word(const json_t *keys, const char *key, const char *wor
   return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
 }
 
-/* A text that YAML read as a number or a truth value is its words again. */
+/* Text that YAML read as a number or a truth value becomes text again. */
 static struct str profile_words_of(struct arena *a, const json_t *value) {
   if (json_is_string(value))
     return profile_text_of(value);
@@ -202,7 +202,7 @@ static void read_lists(struct profile *p) {
   }
 }
 
-/* A bit each; all of them where none is named. */
+/* One bit each; all of them if none is named. */
 static unsigned transports_of(const json_t *names) {
   unsigned bits = names ? 0 : ~0u;
   enum transport transport;
@@ -361,7 +361,7 @@ static bool fill_in(struct profile *p, const struct yaml_node *root, profile_fin
   return true;
 }
 
-/* Checks what only the whole can lack. */
+/* Checks what can be missing only from the profile as a whole. */
 static bool check_whole(const struct profile *p, const struct yaml_node *root,
                         struct err_list *errors) {
   const json_t *keys = p->keys;

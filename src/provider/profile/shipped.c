@@ -1,4 +1,4 @@
-/* Holds what is known of a shipped profile before it is read: a start reads none of them. */
+/* Holds what is known about a shipped profile before it is read: a start reads none of them. */
 #include "provider/profile/profile.h"
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-/* Checks who works and who judges: backends that are not there, cannot judge, or take no such
+/* Checks who works and who judges: backends that do not exist, cannot judge, or take no such
  * option. */
 #include "workflow/lint/part.h"
 
@@ -116,7 +116,7 @@ static void check_fallback(struct lint *l, const json_t *holder, const char *pat
   }
 }
 
-/* The judges that vote, each as whoever judges alone. */
+/* The judges that vote, each checked like a judge on its own. */
 static void check_panel(struct lint *l, const json_t *judge, const char *path) {
   const json_t *panel = json_object_get(judge, "panel");
   size_t i;

@@ -1,4 +1,4 @@
-/* Follows where rules lead: names that are none, movements that nothing reaches, ways that never
+/* Follows where rules lead: names of nothing, movements that nothing reaches, paths that never
  * end. */
 #include "workflow/lint/part.h"
 

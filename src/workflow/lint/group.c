@@ -1,4 +1,4 @@
-/* Warns of what a movement with children can get wrong. */
+/* Warns about what a movement with children can get wrong. */
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "workflow/lint/part.h"
@@ -115,7 +115,7 @@ static void check_item_editor(struct lint *l, size_t movement) {
                 l->movements[child].name);
 }
 
-/* Two at once in one tree overwrite each other. */
+/* Two at once in one tree overwrite each other's work. */
 static void check_editors(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement], *first = NULL;
   const json_t *concurrency = json_object_get(group->object, "concurrency");

@@ -1,4 +1,4 @@
-/* Warns of what a well-formed workflow can still get wrong. */
+/* Warns about what a well-formed workflow can still get wrong. */
 #include "workflow/load.h"
 
 #include "base/arena.h"
@@ -217,7 +217,7 @@ bool *workflow_reachable(const json_t *doc) {
   return out;
 }
 
-/* The permission of a movement is said once. */
+/* A movement's permission is reported once. */
 static void check_permission(struct lint *l, size_t movement) {
   const json_t *own = l->movements[movement].object;
   const char *said = lint_text(own, "permission", NULL);

@@ -1,4 +1,4 @@
-/* Warns of reports and answers that prompts name and no movement brings. */
+/* Warns about reports and answers that prompts name but no movement provides. */
 #include "core/ref.h"
 #include "format/template.h"
 #include "workflow/lint/part.h"
@@ -16,7 +16,7 @@ static json_t *reports_of(const json_t *object) {
   return json_object_get(json_object_get(object, "output_contracts"), "report");
 }
 
-/* Appends the files that a movement writes; returns how many there are then. */
+/* Appends the files that a movement writes; returns the new count. */
 static size_t lint_add_files(const struct lint *l, size_t movement, const char **files, size_t n) {
   const json_t *object = l->movements[movement].object, *item;
   size_t k;

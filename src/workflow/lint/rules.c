@@ -1,4 +1,4 @@
-/* Checks the rules of one movement: what their expressions name, and which can never win. */
+/* Checks one movement's rules: what their expressions name, and which can never win. */
 #include "workflow/lint/part.h"
 
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-/* Warns of values, schemas and references of a workflow that cannot work. */
+/* Warns about values, schemas and references of a workflow that cannot work. */
 #include "workflow/dialect.h"
 #include "workflow/lint/part.h"
 #include "workflow/scope.h"
@@ -28,8 +28,8 @@ static const char *shown(struct lint *l, struct str s) {
 
 /* --- members of values --- */
 
-/* Gives a schema's properties where they are all there is to know of an object: nothing adds to
- * them elsewhere. */
+/* Gives a schema's properties if they are all there is to know about an object: nothing elsewhere
+ * adds to them. */
 static const json_t *plain_properties(const json_t *schema) {
   static const char *const others[] = {"allOf",
                                        "anyOf",
@@ -247,7 +247,7 @@ static void check_input(void *ctx, struct str name) {
         "{%s} names no param and stays as it is: declare it below params:", shown(names->l, name));
 }
 
-/* {previous_respons}: a slip of the pen, which would stand in the prompt as it is. */
+/* {previous_respons}: a typo, which would reach the prompt as it is. */
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
   char place[DOC_PATH_BYTES];

@@ -24,7 +24,7 @@ json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_n
   return list;
 }
 
-/* A report that is written as its file's name, or as LABEL: FILE. NULL: as a map of its keys. */
+/* A report written as its file's name, or as LABEL: FILE. NULL: it is a map of its keys. */
 static json_t *short_report(struct parse *p, const struct key *k, const struct yaml_node *item) {
   const struct key *name = key_find(k->set, STR("name")), *label = key_find(k->set, STR("label"));
   json_t *report = json_object();
@@ -56,7 +56,7 @@ json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_no
   return list;
 }
 
-/* The keys of a set are listed once a file. */
+/* The keys of a set are listed once per file. */
 static bool list_keys(struct parse *p, const struct key_set *set, struct buf *all) {
   for (size_t i = 0; i < p->listed_count; i++)
     if (p->listed[i] == set)
@@ -238,7 +238,7 @@ static void check_appendices(struct parse *p, const struct yaml_node *rules) {
   }
 }
 
-/* Its facets are noted under its name. */
+/* Its facets are recorded under its name. */
 static void enter_movement(struct parse *p, const struct yaml_node *node) {
   const struct yaml_node *name = yaml_get(node, "name");
   p->facets.movement = name && name->kind == YAML_TEXT ? name->text : STR("");

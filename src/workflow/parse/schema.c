@@ -1,4 +1,4 @@
-/* Reads schemas and invariants, and says what is wrong in them at its place in the file. */
+/* Reads schemas and invariants, and reports what is wrong in them at its place in the file. */
 #include "workflow/parse/part.h"
 
 #include "schema/schema.h"
