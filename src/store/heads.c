@@ -74,14 +74,15 @@ static bool parse_line(struct loading *l, struct str text, struct ledger_end *an
   const char *session = json_string_value(json_object_get(line, "session"));
   const char *hash = json_string_value(json_object_get(line, "hash"));
   const json_t *entries = json_object_get(line, "ledger");
+  json_int_t seq = json_integer_value(json_object_get(line, "seq"));
   bool ok = hash != NULL && strlen(hash) == SHA256_HEX - 1;
   if (ok && json_is_integer(entries)) {
+    ok = json_integer_value(entries) >= 0;
     anchor->entries = (uint64_t)json_integer_value(entries);
     memcpy(anchor->hash, hash, SHA256_HEX);
   } else if (ok) {
-    struct ledger_entry entry = {.kind = LEDGER_STOP, .number = ++l->number};
-    entry.seq = (uint64_t)json_integer_value(json_object_get(line, "seq"));
-    ok = session != NULL && strlen(session) == STORE_ID_BYTES - 1 && entry.seq > 0;
+    struct ledger_entry entry = {.kind = LEDGER_STOP, .number = ++l->number, .seq = (uint64_t)seq};
+    ok = session != NULL && strlen(session) == STORE_ID_BYTES - 1 && seq > 0;
     if (ok) {
       memcpy(entry.session, session, STORE_ID_BYTES);
       memcpy(entry.hash, hash, SHA256_HEX);
