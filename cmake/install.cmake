@@ -1,6 +1,23 @@
 # What is installed, and what a package holds.
 include(GNUInstallDirs)
 
+# Folders that are made by this are removed by `./dev uninstall`; those that were there stay.
+install(CODE "
+  set(SEGUE_MADE \"\")
+  set(list \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/segue/installed.dirs\")
+  if(EXISTS \"\${list}\")
+    file(READ \"\${list}\" SEGUE_MADE)
+  endif()
+  foreach(folder . ${CMAKE_INSTALL_BINDIR} lib lib/systemd lib/systemd/user ${CMAKE_INSTALL_LIBEXECDIR}
+          share share/bash-completion share/bash-completion/completions share/doc share/fish
+          share/fish/vendor_completions.d share/man share/man/man1 share/man/man5 share/zsh
+          share/zsh/site-functions)
+    if(NOT IS_DIRECTORY \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/\${folder}\")
+      string(APPEND SEGUE_MADE \"\${folder}\\n\")
+    endif()
+  endforeach()
+")
+
 install(TARGETS segue DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS segue-shim DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/segue)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/workflows ${PROJECT_SOURCE_DIR}/schemas
@@ -80,7 +97,7 @@ install(CODE "
     endwhile()
   endforeach()
   file(WRITE \"\${root}/share/segue/installed\" \"\${paths}\")
-  file(WRITE \"\${root}/share/segue/installed.dirs\" \"\${folders}\")
+  file(WRITE \"\${root}/share/segue/installed.dirs\" \"\${folders}\${SEGUE_MADE}\")
 ")
 
 # `./dev package`: what Debian's tools say of libraries that are linked, and by hand those that are
@@ -98,7 +115,7 @@ set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEBUGINFO_PACKAGE ON)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libcurl4, libmicrohttpd12")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libcurl4, libmicrohttpd12, libexpat1")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "git")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bubblewrap, gh, libpq5, openssh-client")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -3,10 +3,12 @@
 
 #include "base/resource.h"
 #include "cli/cli.h"
+#include "format/json_write.h"
 
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- man(7) ---- */
@@ -78,7 +80,7 @@ static void put_paragraphs(struct buf *out, const char *text) {
 }
 
 static void head(struct buf *out, const char *page, const char *number, const char *summary) {
-  buf_printf(out, ".TH \"%s\" \"%s\" \"\" \"segue\" \"segue\"\n.ad l\n", page, number);
+  buf_printf(out, ".TH \"%s\" \"%s\" \"\" \"segue\" \"segue\"\n.ad l\n.nh\n", page, number);
   section(out, "NAME");
   manual_escaped(out, str_from(page));
   buf_puts(out, " \\- ");
@@ -159,8 +161,15 @@ static void main_page(struct buf *out) {
   put_exits(out);
   section(out, "FILES");
   buf_puts(out, ".TP\n\\fI~/.config/segue/config.yaml\\fR\nthe user\\(aqs configuration\n"
-                ".TP\n\\fI~/.local/state/segue/sessions\\fR\nthe session logs\n"
+                ".TP\n\\fI~/.local/state/segue/logs\\fR\nthe session logs, unless SEGUE_LOGS names "
+                "another folder\n"
                 ".TP\n\\fI.segue/\\fR\na project\\(aqs own workflows and facets\n");
+  section(out, "ENVIRONMENT");
+  buf_puts(out, ".TP\n\\fBSEGUE_LOGS\\fR\nthe folder of session logs\n"
+                ".TP\n\\fBSEGUE_STORE\\fR\na shared store instead of it: postgres://HOST/DATABASE\n"
+                ".TP\n\\fBXDG_CONFIG_HOME\\fR, \\fBXDG_STATE_HOME\\fR, \\fBXDG_RUNTIME_DIR\\fR\n"
+                "where the configuration, the logs and the daemon\\(aqs socket are\n"
+                ".TP\n\\fBNO_COLOR\\fR, \\fBCOLUMNS\\fR\nno colours; how wide the terminal is\n");
   section(out, "SEE ALSO");
   buf_puts(out, "\\fBsegue\\-workflow\\fR(5), \\fBsegue\\-log\\fR(5), \\fBsegue help\\fR\n");
 }
@@ -182,6 +191,18 @@ static void put_kind(struct buf *out, const json_t *schema) {
   }
 }
 
+/* On a line of its own, as it stands in a file. */
+static void put_example(struct buf *out, const char *key, const json_t *example) {
+  char *text = example ? json_dump_text(example, JSON_ENCODE_ANY) : NULL;
+  if (text == NULL)
+    return;
+  buf_puts(out, ".br\n");
+  manual_escaped(out, str_from(key));
+  buf_puts(out, ": ");
+  manual_line(out, text);
+  free(text);
+}
+
 static void manual_keys(struct buf *out, const json_t *schema) {
   const char *key;
   const json_t *value;
@@ -192,15 +213,17 @@ static void manual_keys(struct buf *out, const json_t *schema) {
     put_kind(out, value);
     buf_puts(out, "\\fR\n");
     manual_line(out, manual_text(value, "description") ? manual_text(value, "description") : "");
+    put_example(out, key, json_array_get(json_object_get(value, "examples"), 0));
   }
 }
 
-static bool format_page(struct buf *out, const char *page, const char *resource) {
+static bool format_page(struct buf *out, const char *page, const char *resource,
+                        const char *summary) {
   const struct resource *r = resource_find(resource);
   json_t *schema = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
   if (schema == NULL)
     return false;
-  head(out, page, "5", manual_text(schema, "title"));
+  head(out, page, "5", summary);
   section(out, "DESCRIPTION");
   manual_line(out, manual_text(schema, "description") ? manual_text(schema, "description") : "");
   buf_puts(out, ".PP\n");
@@ -226,9 +249,10 @@ static bool format_page(struct buf *out, const char *page, const char *resource)
 /* ---- the pages ---- */
 
 static const struct {
-  const char *file, *page, *resource;
-} formats[] = {{"segue-workflow.5", "segue-workflow", "schemas/workflow.json"},
-               {"segue-log.5", "segue-log", "schemas/session-log.json"}};
+  const char *file, *page, *resource, *summary;
+} formats[] = {
+    {"segue-workflow.5", "segue-workflow", "schemas/workflow.json", "the format of workflow files"},
+    {"segue-log.5", "segue-log", "schemas/session-log.json", "the format of session logs"}};
 
 const char *manual_name(size_t i) {
   static char name[64];
@@ -253,7 +277,7 @@ bool manual_page(struct buf *out, const char *name) {
   }
   for (size_t i = 0; i < ARRAY_LEN(formats); i++)
     if (strcmp(name, formats[i].file) == 0)
-      return format_page(out, formats[i].page, formats[i].resource);
+      return format_page(out, formats[i].page, formats[i].resource, formats[i].summary);
   for (size_t c = 0; cli_commands[c]; c++) {
     char file[64];
     (void)snprintf(file, sizeof file, "segue-%s.1", cli_commands[c]->name);

@@ -39,6 +39,7 @@ def below(folder):
 
 def it_works_from_where_it_was_put_and_goes_without_a_trace():
     with Box() as box:
+        os.makedirs(box.dir + "/usr/share/man")
         prefix = install(box)
         own = box.file("usr/share/segue/mine.txt", "kept\n")
         env = {k: v for k, v in box.env.items() if k != "SEGUE_SHIM"}
@@ -56,8 +57,18 @@ def it_works_from_where_it_was_put_and_goes_without_a_trace():
         done = subprocess.run([ROOT + "/dev", "uninstall", prefix], capture_output=True, check=False)
         expect(done.returncode == 0, done.stderr.decode())
         expect(below(prefix) == [own], "it left:", below(prefix))
+        left = sorted(os.path.relpath(at, prefix) for at, _, _ in os.walk(prefix))
+        expect(left == [".", "share", "share/man", "share/segue"], "folders that were there stay, and no others:", left)
         done = subprocess.run([ROOT + "/dev", "uninstall", prefix], capture_output=True, check=False)
         expect(done.returncode == 1 and b"nothing was installed" in done.stderr, done.stderr)
+
+
+def nothing_at_all_is_left_of_a_folder_that_it_made():
+    with Box() as box:
+        prefix = install(box)
+        install(box)  # once more: what the first one made is still known
+        done = subprocess.run([ROOT + "/dev", "uninstall", prefix], capture_output=True, check=False)
+        expect(done.returncode == 0 and not os.path.exists(prefix), done.stderr.decode(), list(os.walk(prefix)))
 
 
 def each_command_has_a_page_without_a_warning():
@@ -168,5 +179,6 @@ def real_shells_complete():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([it_works_from_where_it_was_put_and_goes_without_a_trace, each_command_has_a_page_without_a_warning,
+    sys.exit(main([it_works_from_where_it_was_put_and_goes_without_a_trace,
+                   nothing_at_all_is_left_of_a_folder_that_it_made, each_command_has_a_page_without_a_warning,
                    tab_offers_what_there_is, real_shells_complete]))
