@@ -84,8 +84,9 @@ def the_transcript_is_read_where_the_event_has_no_answer():
         expect(ends[0]["text"] == "The last words.", ends)
         for event in (b"", b"[]", b"{}", b"no", json.dumps({"transcript_path": "/nowhere"}).encode()):
             done = box.segue("hook", "claude-stop", *RULES, stdin=event)
-            expect(done.returncode != 0 and done.stdout == b"" and done.stderr, event, done)
-        expect(box.segue("hook", "claude-stop", "--rule", "one", stdin=b"{}").returncode == 2, "one rule")
+            expect(done.returncode == 1 and done.stdout == b"" and done.stderr, "2 would keep the agent from ending", event, done)
+        expect(box.segue("hook", "claude-stop", "--rule", "one", stdin=b"{}").returncode == 1, "one rule")
+        expect(box.segue("hook", "claude-stop", "--gaet", "x", *RULES, stdin=b"{}").returncode == 1, "a misspelt option")
         expect(box.segue("hook", "other", *RULES, stdin=b"{}").returncode == 2, "another word")
 
 
@@ -106,7 +107,14 @@ def install_shows_and_asks():
         expect(box.segue(*words, "--yes").returncode == 0, "again")
         with open(path, encoding="utf-8") as f:
             settings = json.load(f)
-        expect(settings["model"] == "kept" and len(settings["hooks"]["Stop"]) == 2, settings)
+        expect(settings["model"] == "kept" and len(settings["hooks"]["Stop"]) == 1, "the gate would run twice:", settings)
+        settings["hooks"]["Stop"].insert(0, {"hooks": [{"type": "command", "command": "somebody's"}]})
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(settings, f)
+        expect(box.segue("hook", "install", *RULES, "--gate", "make test", "--yes").returncode == 0, "another gate")
+        with open(path, encoding="utf-8") as f:
+            lines = [h["command"] for group in json.load(f)["hooks"]["Stop"] for h in group["hooks"]]
+        expect(len(lines) == 2 and lines[0] == "somebody's" and "--gate 'make test'" in lines[1], lines)
         with open(path, "w", encoding="utf-8") as f:
             f.write("[1]")
         done = box.segue(*words, "--yes")

@@ -106,7 +106,13 @@ static void hook_put_quoted(struct buf *out, const char *word) {
 /* The line that the client is to run: this program with the options as they were given here. */
 static void hook_line(const struct cli_args *args, struct buf *out) {
   char program[4096];
-  buf_puts(out, fs_own_program(program, sizeof program) ? program : "segue");
+  bool found = fs_own_program(program, sizeof program);
+  bool plain = strspn(program, "/._-0123456789abcdefghijklmnopqrstuvwxyz"
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(found ? program : "");
+  if (found && !plain)
+    hook_put_quoted(out, program);
+  else
+    buf_puts(out, found ? program : "segue");
   buf_puts(out, " hook claude-stop");
   for (size_t i = 0; i < args->given_count; i++) {
     const struct cli_option *o = args->given[i].option;
@@ -126,6 +132,20 @@ static bool settings_path(const struct cli_args *args, char out[4096], struct er
   return (home != NULL && home[0] == '/' &&
           snprintf(out, 4096, "%s/.claude/settings.json", home) < 4096) ||
          err_set(err, ERR_USAGE, "there is no home folder: HOME is not set");
+}
+
+/* A hook of ours that an earlier install wrote: the entry's object with its command; or NULL. */
+static json_t *hook_that_is_there(const json_t *stop) {
+  size_t i, k;
+  const json_t *group;
+  json_t *hook;
+  json_array_foreach((json_t *)(size_t)stop, i, group)
+      json_array_foreach(json_object_get(group, "hooks"), k, hook) {
+    const char *command = json_string_value(json_object_get(hook, "command"));
+    if (command != NULL && strstr(command, " hook claude-stop ") != NULL)
+      return hook;
+  }
+  return NULL;
 }
 
 /* The future content of the file. NULL: it has no object to put hooks into. */
@@ -148,8 +168,12 @@ static json_t *settings_with(const char *path, bool is_there, const char *line, 
     return (void)err_set(err, ERR_INVALID, "%s: its hooks are not as Claude Code has them", path),
            NULL;
   }
-  json_array_append_new(stop, json_pack("{s[{sssssi}]}", "hooks", "type", "command", "command",
-                                        line, "timeout", 3600));
+  json_t *ours = hook_that_is_there(stop);
+  if (ours != NULL) /* a second one would run the gate twice */
+    json_object_set_new(ours, "command", json_io_string(line));
+  else
+    json_array_append_new(stop, json_pack("{s[{sssssi}]}", "hooks", "type", "command", "command",
+                                          line, "timeout", 3600));
   return settings;
 }
 
@@ -229,13 +253,22 @@ static int hook_install(const struct cli_args *args) {
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
+/* For Claude Code a hook that exits with 2 forbids to stop, and its errors are the reason: with a
+ * misspelt option the agent would never end. 1 is told to the person. */
+static int status_of_hook(int argc, char **argv, int status) {
+  bool is_hook = false;
+  for (int i = 1; i < argc; i++)
+    is_hook = is_hook || strcmp(argv[i], "claude-stop") == 0;
+  return is_hook && status == STATUS_USAGE ? STATUS_FAILED : status;
+}
+
 static int hook_run(int argc, char **argv) {
   struct cli_args args;
   int status;
   if (!cli_parse(&cmd_hook, argc, argv, 1, 1, &args, &status))
-    return status;
+    return status_of_hook(argc, argv, status);
   if (strcmp(args.words[0], "claude-stop") == 0)
-    return claude_stop(&args);
+    return status_of_hook(argc, argv, claude_stop(&args));
   if (strcmp(args.words[0], "install") == 0)
     return hook_install(&args);
   fprintf(stderr, "segue hook: write claude-stop or install\n");
@@ -246,13 +279,15 @@ const struct cli_command cmd_hook = {
     .name = "hook",
     .arguments = "claude-stop|install --rule COND --rule COND ... [options]",
     .summary = "let an agent stop only when a gate and a judgment say that it is done",
-    .help = "claude-stop is a Stop hook of Claude Code: it reads the hook's object on standard "
-            "input, runs the gate, judges the agent's last answer, and says why it must go on. "
-            "Each judgment is a session with a log (segue ls --workflow claude-stop; segue show "
-            "last answer). A judge that cannot be read holds up nobody: the person is told.\n\n"
-            "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
-            "install shows what it would change in ~/.claude/settings.json, and asks.\n"
-            "Exit: 0 an answer was printed, 2 bad usage or file.",
+    .help =
+        "claude-stop is a Stop hook of Claude Code: it reads the hook's object on standard "
+        "input, runs the gate, judges the agent's last answer, and says why it must go on. "
+        "Each judgment is a session with a log (segue ls --workflow claude-stop; segue show "
+        "last answer). A judge that cannot be read holds up nobody: the person is told.\n\n"
+        "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
+        "install shows what it would change in ~/.claude/settings.json, and asks.\n"
+        "Exit: 0 an answer was printed; 1, of claude-stop, none could be (2 would keep the agent "
+        "from ending); 2 bad usage or file.",
     .options = options,
     .run = hook_run,
 };
