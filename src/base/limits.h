@@ -285,6 +285,9 @@
 #define LIMIT_SERVER_SECRET_BYTES   24u   /* random bytes in a client's password */
 #define LIMIT_EVIDENCE_BYTES        (64u * 1024u) /* end of stderr that is searched for a reason */
 #define LIMIT_VERSION_BYTES         4096u         /* of the answer to --version */
+#define LIMIT_VERSION_ASK_COUNT     4u            /* programs that a daemon asks for it at a time */
+#define LIMIT_VERSION_COUNT         64u           /* programs whose version it keeps */
+#define LIMIT_VERSION_FRESH_MS      600000        /* then it asks again, once somebody looks */
 #define LIMIT_PROBE_WALL_MS         30000 /* `--version` of a client (opencode needs 10 s cold) */
 #define LIMIT_TRANSCRIPT_BYTES      (256u * 1024u * 1024u) /* a recording, read whole */
 

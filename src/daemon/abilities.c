@@ -15,6 +15,9 @@ struct abilities {
   struct generation *generation; /* whose registry is read */
   json_t *providers;             /* one object for each of the registry, in its order */
   json_t *daemon;
+  struct versions *versions;
+  json_t *known; /* of versions */
+  json_t *found; /* programs by provider: written in the pool */
 };
 
 static void put_until(json_t *out, const char *key, uint64_t until_ms, uint64_t now_ms) {
@@ -50,14 +53,17 @@ static json_t *ability_of(const struct control *api, struct str name) {
   return out;
 }
 
-struct abilities *abilities_new(const struct control *api) {
+struct abilities *abilities_new(struct control *api) {
   struct abilities *a = xcalloc(1, sizeof *a);
   const struct provider *p;
   a->generation = generation_ref(api->sessions->env->generation);
   a->providers = json_array();
+  a->found = json_object();
   for (size_t i = 0; (p = registry_at(a->generation->registry, i)) != NULL; i++)
     json_array_append_new(a->providers, ability_of(api, str_from(p->capability.name)));
   a->daemon = control_health(api);
+  a->versions = &api->versions;
+  a->known = versions_known(&api->versions);
   return a;
 }
 
@@ -78,6 +84,12 @@ json_t *abilities_read(void *ctx) {
     const struct provider *p = registry_at(a->generation->registry, i);
     struct backend_probe probe;
     probe_look(p, &probe);
+    if (probe.has_program && probe.installed) {
+      const char *version = json_string_value(json_object_get(a->known, probe.program));
+      json_object_set_new(a->found, p->capability.name, json_text(str_from(probe.program)));
+      if (version != NULL)
+        probe_put_version(&probe, p, version);
+    }
     json_t *one = probe_json(&probe, p);
     json_object_update(one, live);
     json_array_append_new(list, one);
@@ -88,11 +100,24 @@ json_t *abilities_read(void *ctx) {
   return out;
 }
 
+/* The versions that were not known are asked for behind the answer: who looks is told later. */
+static void want_versions(struct abilities *a) {
+  const struct provider *p;
+  for (size_t i = 0; (p = registry_at(a->generation->registry, i)) != NULL; i++) {
+    const char *program = json_string_value(json_object_get(a->found, p->capability.name));
+    if (program != NULL)
+      versions_want(a->versions, p, program);
+  }
+}
+
 void abilities_free(void *ctx) {
   struct abilities *a = ctx;
+  want_versions(a);
   generation_unref(a->generation);
   json_decref(a->providers);
   json_decref(a->daemon);
+  json_decref(a->known);
+  json_decref(a->found);
   free(a);
 }
 

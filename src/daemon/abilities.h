@@ -4,14 +4,15 @@
  *   a = abilities_new(api)        from the loop: what only it may look at
  *   abilities_read(a)             in the pool: looks for programs and logins; a new reference
  *   abilities_free(a)             from the loop
- * No program is started and nobody is asked: versions are told by `segue providers`. */
+ * Model APIs are not asked. Programs are asked for their version behind the answer (versions.h):
+ * the next one has it. */
 #ifndef SEGUE_DAEMON_ABILITIES_H
 #define SEGUE_DAEMON_ABILITIES_H
 
 #include "daemon/control.h"
 
 struct abilities;
-struct abilities *abilities_new(const struct control *api);
+struct abilities *abilities_new(struct control *api);
 json_t *abilities_read(void *abilities);
 void abilities_free(void *abilities);
 

@@ -263,7 +263,13 @@ const struct server_route control_routes[] = {
 
 bool control_idle(const struct control *api) {
   return api->intake.jobs.count == 0 && readings_busy(&api->readings) == 0 &&
+         versions_busy(&api->versions) == 0 &&
          (api->window == NULL || window_busy(api->window) == 0);
+}
+
+void control_drain(struct control *api) {
+  api->draining = true;
+  versions_close(&api->versions);
 }
 
 void control_close(struct control *api) {
@@ -276,8 +282,16 @@ void control_close(struct control *api) {
 
 void control_deinit(struct control *api) {
   metrics_deinit(&api->metrics);
+  versions_deinit(&api->versions);
   tails_deinit(&api->tails);
   news_deinit(&api->news);
+}
+
+/* Pages that show providers ask for themselves anew. */
+static void control_on_version(void *ctx) {
+  struct control *api = ctx;
+  if (api->window != NULL)
+    window_changed(api->window);
 }
 
 void control_init(struct control *api, struct sessions *sessions) {
@@ -286,6 +300,7 @@ void control_init(struct control *api, struct sessions *sessions) {
   sessions->said = control_on_said;
   sessions->observer = api;
   readings_init(&api->readings, sessions->host->loop);
+  versions_init(&api->versions, sessions->host->processes, control_on_version, api);
   news_init(&api->news, sessions->host->loop);
   api->shelf = shelf_new(sessions->host->loop);
   intake_init(&api->intake, sessions->host->loop, sessions->env, api);

@@ -15,6 +15,7 @@
 #include "daemon/reading.h"
 #include "daemon/sessions.h"
 #include "daemon/tails.h"
+#include "daemon/versions.h"
 
 struct waiter;
 struct window;
@@ -27,7 +28,8 @@ struct control {
   struct tails tails;  /* what running calls said last */
   struct shelf *shelf; /* tracks of the sessions that are looked at */
   struct metrics metrics;
-  const char *http_origin; /* of window.h */
+  struct versions versions; /* of the programs of agents */
+  const char *http_origin;  /* of window.h */
   bool http_any_peer;
   struct window *window; /* or NULL: no port is open */
   struct list waiters;   /* struct waiter: requests that are answered when their session gets on */
@@ -62,6 +64,8 @@ void control_get_metrics(void *api, struct server_request *r);
 void control_on_said(void *api, const struct daemon_entry *e, long turn, long call, bool thinking,
                      struct str text);
 void control_on_record(void *api, const struct daemon_entry *e, const struct record *record);
+/* The daemon is to end: nothing is submitted any more, and nothing is begun for those who look. */
+void control_drain(struct control *api);
 void control_close(struct control *api); /* before the loop ends */
 /* No request is being read that would still be answered. */
 bool control_idle(const struct control *api);

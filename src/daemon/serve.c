@@ -93,7 +93,7 @@ static void stop(struct daemon *d) {
     return;
   }
   notify_send(&d->notify, "STOPPING=1\nSTATUS=waiting for running calls");
-  d->api.draining = true;
+  control_drain(&d->api);
   sessions_drain(&d->sessions);
   size_t left = sessions_running(&d->sessions);
   if (left > 0)

@@ -137,22 +137,33 @@ static void probe_agent(const struct provider *provider, const struct profile *p
 
 struct probe_asking {
   struct backend_probe *probe;
-  const struct profile *profile;
+  const struct provider *provider;
 };
+
+void probe_put_version(struct backend_probe *p, const struct provider *provider,
+                       const char *version) {
+  const struct profile *profile = provider_profile(provider);
+  const char *install = json_string_value(json_object_get(profile->keys, "install"));
+  (void)snprintf(p->version, sizeof p->version, "%s", version);
+  if (p->minimum[0] == '\0' || !version_older(version, p->minimum))
+    return;
+  p->version_old = true;
+  p->state = PROBE_NO;
+  (void)snprintf(p->problem, sizeof p->problem, "version %s is too old: %s or newer is needed",
+                 p->version, p->minimum);
+  (void)snprintf(p->remedy, sizeof p->remedy, "%s", install ? install : "install a newer one");
+}
 
 static void probe_on_version(void *ctx, struct process_result *r) {
   struct probe_asking *asking = ctx;
   struct backend_probe *p = asking->probe;
   const char *program = p->program;
-  (void)version_read(r, p->version, sizeof p->version);
-  if (p->version[0] != '\0' && p->minimum[0] != '\0' && version_older(p->version, p->minimum)) {
-    const char *install = json_string_value(json_object_get(asking->profile->keys, "install"));
-    p->version_old = true;
-    p->state = PROBE_NO;
-    (void)snprintf(p->problem, sizeof p->problem, "version %s is too old: %s or newer is needed",
-                   p->version, p->minimum);
-    (void)snprintf(p->remedy, sizeof p->remedy, "%s", install ? install : "install a newer one");
-  } else if (r->why != PROCESS_END_EXITED || r->exit_code != 0) {
+  char version[sizeof p->version];
+  if (version_read(r, version, sizeof version))
+    probe_put_version(p, asking->provider, version);
+  if (p->version_old)
+    return;
+  if (r->why != PROCESS_END_EXITED || r->exit_code != 0) {
     struct str said = str_trim(buf_view(&r->err));
     struct buf safe = {0};
     buf_safe(&safe, said.n > 120 ? (struct str){said.p, 120} : said, false);
@@ -171,7 +182,7 @@ static void probe_ask_version(struct process_table *table, const char *tmpdir,
   struct arena arena = {0};
   struct err err;
   const char *const *words =
-      version_words(asking->profile, asking->probe->program, provider->settings, &arena);
+      version_words(provider_profile(provider), asking->probe->program, provider->settings, &arena);
   const char *const *envp = process_env_build(&arena, tmpdir, NULL, NULL, &err);
   const struct process_spec spec = {.argv = words,
                                     .cwd = tmpdir, /* no project's configuration is near */
@@ -219,7 +230,7 @@ static void ask_versions(const struct provider_registry *registry, struct backen
     struct api *api = api_new(&loop, table);
     for (size_t i = 0; table != NULL && i < count; i++) {
       const struct profile *profile = provider_profile(registry_at(registry, i));
-      asking[i] = (struct probe_asking){&probes[i], profile};
+      asking[i] = (struct probe_asking){&probes[i], registry_at(registry, i)};
       if (wanted != NULL && !wanted[i])
         continue;
       if (profile == NULL)

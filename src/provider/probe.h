@@ -49,6 +49,10 @@ struct backend_probe *probe_some(const struct provider_registry *registry, const
 /* The same for one provider, without asking. */
 void probe_look(const struct provider *provider, struct backend_probe *out);
 
+/* Takes over what the program of an agent said: it may be too old. */
+void probe_put_version(struct backend_probe *probe, const struct provider *provider,
+                       const char *version);
+
 /* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */
 bool probe_find_program(const char *name, char *out, size_t size);
 

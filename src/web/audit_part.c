@@ -71,6 +71,11 @@ static void put_share(struct html *h, double share) {
   HTML(h, " /></svg></td>");
 }
 
+/* "+": calls came to it whose cost is not known. */
+static void put_use_cost(struct buf *out, const struct row_use *use) {
+  view_put_dollars(out, (double)use->cost_nano / 1e9, true, use->unpriced > 0);
+}
+
 static void put_use(struct html *h, const struct tally_group *g) {
   struct buf text = {0};
   const int percents[] = {50, 90, 99};
@@ -84,7 +89,9 @@ static void put_use(struct html *h, const struct tally_group *g) {
   HTML(h, "<td class=n>");
   html_printf(h, "%lld", (long long)(g->use.input + g->use.output));
   HTML(h, "</td><td class=n>");
-  html_printf(h, "$%.4f", (double)g->use.cost_nano / 1e9);
+  buf_clear(&text);
+  put_use_cost(&text, &g->use);
+  html_text(h, buf_view(&text));
   HTML(h, "</td>");
   buf_deinit(&text);
 }
@@ -264,16 +271,18 @@ void part_audit(struct html *h, const struct census *c) {
   const struct tally_table *all = &c->tables[CENSUS_ALL];
   if (all->count > 0) {
     const struct tally_group *g = &all->groups[0];
+    struct buf cost = {0};
+    put_use_cost(&cost, &g->unsure_use);
     HTML(h, "<p>");
     html_printf(h,
                 "%llu judgments: %llu by a rule, %llu without, %llu ambiguous; %llu in which a "
-                "stage that reads a model's words did not decide, which cost %lld tokens and $%.4f",
+                "stage that reads a model's words did not decide, which cost %lld tokens and %s",
                 (unsigned long long)g->judgments, (unsigned long long)g->decided,
                 (unsigned long long)g->no_rule, (unsigned long long)g->ambiguous,
                 (unsigned long long)g->unsure,
-                (long long)(g->unsure_use.input + g->unsure_use.output),
-                (double)g->unsure_use.cost_nano / 1e9);
+                (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
     html_puts(h, ".");
+    buf_deinit(&cost);
     HTML(h, "</p>");
     put_methods_table(h, c);
     put_stages_table(h, c);

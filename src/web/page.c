@@ -44,6 +44,16 @@ void part_end_file(struct html *h) {
   HTML(h, "</main></body></html>\n");
 }
 
+/* One of the pages that lead everywhere; the one that is shown is marked. */
+static void put_menu(struct html *h, struct str title, const char *name) {
+  size_t n = strlen(name);
+  if (title.n > n && memcmp(title.p, name, n) == 0 && title.p[n] == ' ')
+    HTML(h, " aria-current=page");
+  HTML(h, ">");
+  html_puts(h, name);
+  HTML(h, "</a> ");
+}
+
 void part_begin_page(struct html *h, struct str title, const char *watch) {
   HTML(h, "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>");
   html_text(h, title);
@@ -60,15 +70,17 @@ void part_begin_page(struct html *h, struct str title, const char *watch) {
     HTML_ATTR(h, "data-watch", str_from(watch));
   HTML(h, "><header class=noprint><nav aria-label=Pages><a");
   HTML_LINK(h, "/", STR(""), "");
-  HTML(h, ">Sessions</a> <a");
+  put_menu(h, title, "Sessions");
+  HTML(h, "<a");
   HTML_LINK(h, "/inbox", STR(""), "");
-  HTML(h, ">Inbox</a> <a");
+  put_menu(h, title, "Inbox");
+  HTML(h, "<a");
   HTML_LINK(h, "/audit", STR(""), "");
-  HTML(h, ">Audit</a>");
+  put_menu(h, title, "Audit");
   if (h->daemon) {
-    HTML(h, " <a");
+    HTML(h, "<a");
     HTML_LINK(h, "/providers", STR(""), "");
-    HTML(h, ">Providers</a>");
+    put_menu(h, title, "Providers");
   }
   HTML(h, "</nav><p id=line role=status></p></header><main id=main tabindex=-1>");
 }
@@ -76,7 +88,8 @@ void part_begin_page(struct html *h, struct str title, const char *watch) {
 void part_end_page(struct html *h) {
   HTML(h, "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
           "j k move, Enter opens, u back, / filters, n p next and previous turn, e unfolds, "
-          "f follows what a call says, g s sessions, g i inbox, g a audit, g p providers, Esc "
+          "f follows what a call says, x selects a session (two can be compared), g s sessions, g "
+          "i inbox, g a audit, g p providers, Esc "
           "leaves, ? this list. No key changes anything. "
           "<label><input type=checkbox id=keys-off> no single keys</label></p></details></footer>"
           "</body></html>\n");
@@ -114,6 +127,18 @@ void part_time(struct html *h, struct str text) {
     part_when(h, ms);
   else
     html_said(h, text);
+}
+
+void part_code(struct html *h, struct str text) {
+  HTML(h, "<code>");
+  html_text(h, text);
+  HTML(h, "</code>");
+  if (h->root == NULL)
+    return;
+  HTML(h, " <button type=button class=\"copy noprint\" data-copy><span "
+          "aria-hidden=true>\xE2\xA7\x89</span><span class=unseen> Copy ");
+  html_text(h, text);
+  HTML(h, "</span></button>");
 }
 
 void part_acted(struct html *h) {

@@ -9,9 +9,11 @@ const main = () => document.getElementById('main');
 // What a call says comes as text; what is there is not sent again, but where pieces were missed.
 const isNewer = (old, fresh) =>
   old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end);
-const isEqual = (old, fresh) => old.id === 'acted' || old.isEqualNode(fresh) || isNewer(old, fresh);
-// What a person opened stays open, what is typed stays typed.
+const isEqual = (old, fresh) =>
+  old.id === 'acted' || old.id === 'chosen' || old.isEqualNode(fresh) || isNewer(old, fresh);
+// What a person opened stays open, what is typed stays typed, what is selected stays selected.
 const isKept = (name, node) =>
+  (name === 'class' && node.tagName === 'TR') ||
   (name === 'open' && node.tagName === 'DETAILS') || (name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName));
 const keep = {
   ignoreActiveValue: true,
@@ -149,9 +151,19 @@ async function act(button, what, body) {
   refresh();
 }
 
+async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.parentNode.querySelector('code').textContent);
+    line.textContent = 'Copied.';
+  } catch {
+    line.textContent = 'The browser does not let this page copy.';
+  }
+}
+
 document.addEventListener('click', (event) => {
-  const button = event.target.closest('button[data-act]');
-  if (button) act(button, button.dataset.act, {});
+  const button = event.target.closest('button');
+  if (button?.dataset.act) act(button, button.dataset.act, {});
+  if (button && 'copy' in button.dataset) copy(button);
 });
 
 // The fields of an answer with a schema, as JSON: numbers stay as they were written.
@@ -199,7 +211,23 @@ function move(step) {
   if (next) next.querySelector('a').focus();
 }
 
+// Two sessions that are selected lead to their comparison.
+function select() {
+  const chosen = document.getElementById('chosen');
+  const row = document.activeElement.closest('#main tbody tr[id^=r-]');
+  if (!chosen || !row) return;
+  row.classList.toggle('selected');
+  const ids = [...document.querySelectorAll('tr.selected')].map((r) => r.id.slice(2)).sort();
+  chosen.textContent = ids.length ? `${ids.length} selected. ` : '';
+  if (ids.length !== 2) return;
+  const link = document.createElement('a');
+  link.href = `${root}compare/${ids[0]}_${ids[1]}`;
+  link.textContent = 'Compare them';
+  chosen.append(link);
+}
+
 const keys = {
+  x: select,
   j: () => move(1),
   k: () => move(-1),
   u: () => history.back(),

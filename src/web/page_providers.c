@@ -5,6 +5,7 @@
 #include "web/page_session.h"
 #include "web/parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct str provider_word(const json_t *p, const char *key) {
@@ -91,8 +92,36 @@ static void put_provider(struct html *h, const struct page_ask *ask, const json_
   HTML(h, "<br><span class=dim>");
   html_said(h, provider_word(p, "program"));
   HTML(h, "</span></td><td>");
+  html_said(h, provider_word(p, "version"));
+  HTML(h, "</td><td>");
   html_said(h, provider_word(p, "login"));
   HTML(h, "</td></tr>");
+}
+
+/* It is a program that is not here, and nobody waits for it. */
+static bool is_absent(const json_t *p) {
+  return json_is_false(json_at(p, "installed")) && json_integer_value(json_at(p, "waiting")) == 0;
+}
+
+static void put_absent(struct html *h, const struct page_ask *ask) {
+  size_t i, count = 0;
+  json_t *p;
+  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+    count += is_absent(p);
+  }
+  if (count == 0)
+    return;
+  HTML(h, "<details id=absent><summary>");
+  html_printf(h, "%zu not installed", count);
+  HTML(h, "</summary><dl>");
+  json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
+    char name[64];
+    if (!is_absent(p))
+      continue;
+    (void)snprintf(name, sizeof name, STR_FMT, STR_ARG(provider_word(p, "name")));
+    part_fact(h, name, provider_word(p, "problem"));
+  }
+  HTML(h, "</dl></details>");
 }
 
 static void fact_number(struct html *h, const char *name, const json_t *value) {
@@ -137,13 +166,15 @@ unsigned page_providers(const struct page_ask *ask, struct buf *out) {
   HTML(&h, "<div class=wide tabindex=0 role=region aria-label=Providers><table><thead><tr>"
            "<th scope=col>provider</th><th scope=col>state</th><th scope=col class=n>calls now</th>"
            "<th scope=col class=n>waiting</th><th scope=col>errors of the last hour</th>"
-           "<th scope=col>kind, program</th><th scope=col>login</th></tr></thead><tbody>");
+           "<th scope=col>kind, program</th><th scope=col>version</th><th "
+           "scope=col>login</th></tr></thead><tbody>");
   for (int usable = 1; usable >= 0; usable--)
     json_array_foreach(json_object_get(ask->about, "providers"), i, p) {
-      if (json_is_false(json_at(p, "usable")) == !usable)
+      if (!is_absent(p) && json_is_false(json_at(p, "usable")) == !usable)
         put_provider(&h, ask, p);
     }
-  HTML(&h, "</tbody></table></div><p class=dim>Versions: <code>segue providers</code></p>");
+  HTML(&h, "</tbody></table></div>");
+  put_absent(&h, ask);
   put_daemon(&h, json_at(ask->about, "daemon"));
   part_end_page(&h);
   return 200;

@@ -350,9 +350,9 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   page_begin(h, buf_c(&title), NULL);
   put_neighbours(h, &track->book, turn);
   put_verdict_line(h, told->judgment);
-  HTML(h, "<p>The same on a terminal: <code>");
-  html_text(h, buf_view(&command));
-  HTML(h, "</code></p>");
+  HTML(h, "<p>The same on a terminal: ");
+  part_code(h, buf_view(&command));
+  HTML(h, "</p>");
   part_banner(h, &track->view);
   part_told(h, told, buf_view(&command));
   if (!ask->all)

@@ -115,6 +115,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   } else {
     put_session_counts(&h, &f, ask);
+    HTML(&h, "<p id=chosen role=status></p>"); /* page.mjs tells what is selected */
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
     if (f.left_out > 0) {
@@ -140,6 +141,7 @@ static bool row_asks_person(const struct view_row *row) {
 }
 
 static void put_waiting(struct html *h, const struct page_ask *ask, const struct view_row *row) {
+  struct buf command = {0};
   HTML(h, "<article");
   html_attr_printf(h, "id", "w-%s", row->id);
   HTML(h, "><h2><a");
@@ -156,9 +158,11 @@ static void put_waiting(struct html *h, const struct page_ask *ask, const struct
   part_when(h, row->updated_ms);
   HTML(h, "</p><p>");
   html_said(h, row->message);
-  HTML(h, "</p><p class=dim><code>");
-  html_printf(h, "segue resume %s", row->id);
-  HTML(h, "</code></p>");
+  HTML(h, "</p><p class=dim>");
+  buf_printf(&command, "segue resume %s", row->id);
+  part_code(h, buf_view(&command));
+  buf_deinit(&command);
+  HTML(h, "</p>");
   if (ask->acts && row->submitted)
     part_resume(h, row->id, row->status);
   HTML(h, "</article>");

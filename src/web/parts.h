@@ -23,6 +23,8 @@ void part_end_page(struct html *h);
 void part_when(struct html *h, int64_t real_ms);
 /* The same for a time as records have it; another text is shown as it is. */
 void part_time(struct html *h, struct str text);
+/* An id or a command, in the window with a button that copies it. */
+void part_code(struct html *h, struct str text);
 /* One row of words and values. */
 void part_fact(struct html *h, const char *name, struct str value);
 void part_status(struct html *h, struct str status, enum view_class class);

@@ -33,7 +33,9 @@ void part_session_facts(struct html *h, const struct view_session *v,
                         const struct verify_result *proof) {
   struct buf text = {0};
   HTML(h, "<dl>");
-  part_fact(h, "session", str_from(v->id));
+  HTML(h, "<dt>session</dt><dd>");
+  part_code(h, str_from(v->id));
+  HTML(h, "</dd>");
   part_fact(h, "forked from", v->forked_from);
   buf_str(&text, v->workflow);
   if (v->workflow_path.n > 0)

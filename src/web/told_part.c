@@ -166,8 +166,8 @@ void part_told(struct html *h, const struct view_told *told, struct str command)
     }
   }
   if (cut) {
-    HTML(h, "<p class=l>Uncut: <code>");
-    html_text(h, command);
-    HTML(h, "</code></p>");
+    HTML(h, "<p class=l>Uncut: ");
+    part_code(h, command);
+    HTML(h, "</p>");
   }
 }

@@ -105,6 +105,12 @@ class Browser:
                 raise OSError("never true: " + script)
             time.sleep(0.02)
 
+    def press(self, *keys):
+        """Keys as a person presses them, one after another."""
+        named = {"Enter": "\ue007", "Esc": "\ue00c", "Tab": "\ue004"}
+        self.ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": [
+            {"type": kind, "value": named.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]}]})
+
     def console(self):
         return [e["message"] for e in self.ask("POST", "/se/log", {"type": "browser"})]
 

@@ -13,6 +13,7 @@ import hostile_texts
 from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
+from screens import Screens
 from support import Box, expect, main, of_type, records
 from web_gate_test import WebBox
 
@@ -385,7 +386,7 @@ def hostile():
                     root + "audit?q=movement:%3Cimg%3E", root + f"compare/{sids[0]}_{sids[1]}"]
             seen += [p + "1" for p in pages if p not in mine][:4] + pages
             for of in mine:
-                seen += [of + name for name in ("1", "2", "2?all=1", "integrity", "records", "workflow",
+                seen += [of + name for name in ("1", "2", "2?all=1", "integrity", "changes", "records", "workflow",
                                                 "find?q=e", "find?q=%3Cscript%3E", "records?from=5")]
             for page in seen:
                 b.open(page)
@@ -574,28 +575,23 @@ def large():
 
 def access():
     """axe finds nothing, light and dark, wide and narrow; at 360 pixels no page scrolls sideways."""
-    with Box() as box:
+    with WebBox() as box:
         axe = browser.axe_script(box.dir)
         if axe is None:
             return "skipped: no axe.min.js (SEGUE_AXE), and npm does not bring it"
-        path = session(box)
-        sid = records(path)[0]["session"]
-        process, url = alone(box)
+        screens = Screens(box)
         with browser.Browser() as b:
-            root = enter(b, url)
+            root = enter(b, box.code())
             for width, dark in ((1280, False), (1280, True), (360, False), (360, True)):
                 b.emulate(width=width, dark=dark)
-                for page in ("", "inbox", f"s/{sid}/", f"s/{sid}/2", f"s/{sid}/integrity", "audit",
-                             f"s/{sid}/records", f"s/{sid}/find?q=e", f"s/{sid}/workflow", "?sort=turns",
-                             f"compare/{sid}_{sid}"):
+                for page in (*screens.pages().values(), "?sort=turns"):
                     b.open(root + page)
                     b.wait(READY)
                     found = b.violations(axe)
                     expect(found == [], width, dark, page, found)
                     wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
                     expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
-        process.terminate()
-        process.wait()
+        box.end()
 
 
 if __name__ == "__main__":

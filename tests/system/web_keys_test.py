@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""The window without a pointer: each key on the screens where it does something, and what stays over many merges."""
+import json
+import sys
+
+import browser
+from audit_logs import write
+from daemon import simple
+from report_cli_test import session
+from support import Box, expect, main, records
+from web_gate_test import WebBox
+from web_pages_test import READY, alone, clean, enter
+
+AT = "return document.title.startsWith(arguments[0]) && document.readyState == 'complete' && !!document.querySelector('#main h1')"
+FOCUS = "const a = document.activeElement; return a.closest('tr')?.id || a.name || a.tagName"
+SEEN = "return getComputedStyle(document.activeElement).outlineStyle"
+
+
+def every_key():
+    """j k x Enter u / n p e f g s|i|a|p ? Esc, and the switch that turns them off."""
+    with Box() as box:
+        for task in ("a heron", "a bee", "a cow"):
+            session(box, task=task)
+        write(box.logs, 12, 3, seed=4)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            ids = b.run("return [...document.querySelectorAll('#main tbody tr')].map(r => r.id)")
+            b.press("j")
+            expect(b.run(FOCUS) == ids[0] and b.run(SEEN) != "none", b.run(FOCUS), b.run(SEEN))
+            b.press("j", "j", "k")
+            expect(b.run(FOCUS) == ids[1], b.run(FOCUS))
+            b.press("x", "j", "x")
+            expect(b.run("return document.getElementById('chosen').textContent") == "2 selected. Compare them")
+            pair = "_".join(sorted(i[2:] for i in ids[1:3]))
+            expect(b.run("return document.querySelector('#chosen a').href") == root + "compare/" + pair)
+            b.press("x")
+            expect(b.run("return document.getElementById('chosen').textContent") == "1 selected. ")
+            b.press("/")
+            expect(b.run(FOCUS) == "q", b.run(FOCUS))
+            b.press("j", "g", "s", "?")  # a field takes them
+            expect(b.run("return document.querySelector('[name=q]').value") == "jgs?")
+            b.press("Esc")
+            expect(b.run(FOCUS) == "BODY", b.run(FOCUS))
+            b.press("/", *("\ue003" * 4), *"heron", "Enter")
+            b.wait("return location.search == '?q=heron' && document.readyState == 'complete'")
+            b.wait(READY)
+            b.press("j", "Enter")
+            b.wait(AT, "Session ")
+            b.press("j", "Enter")
+            b.wait(AT, "Turn 1")
+            b.press("n")
+            b.wait(AT, "Turn 2")
+            b.press("p")
+            b.wait(AT, "Turn 1")
+            folded = "return [...document.querySelectorAll('#main details')].map(d => d.open)"
+            expect(True not in b.run(folded), "open", b.run(folded))
+            b.press("e")
+            expect(b.run(folded) and False not in b.run(folded), "folded", b.run("return document.body.innerText"))
+            b.press("f")
+            b.press("u")
+            b.wait(AT, "Turn 2")
+            for key, title in (("i", "Inbox"), ("a", "Audit"), ("s", "Sessions")):
+                b.press("g", key)
+                b.wait(AT, title)
+            b.press("g", "p")
+            b.wait(AT, "Not found")  # no daemon runs here
+            expect("segue providers" in b.run("return document.getElementById('main').innerText"))
+            b.press("?")
+            expect(b.run("return document.getElementById('keys').open"))
+            b.press("Tab", " ")
+            expect(b.run("return document.getElementById('keys-off').checked"))
+            b.press("Esc", "g", "s")
+            b.open(root)
+            b.wait(READY)
+            b.press("j")
+            expect(b.run(FOCUS) == "BODY" and b.run("return document.getElementById('keys-off').checked"), b.run(FOCUS))
+            odd = [m for m in b.console() if "404" not in m]
+            expect(odd == [], odd)
+        process.terminate()
+        process.wait()
+
+
+def tab_alone():
+    """From the top of each screen Tab comes to everything that can be used, and every stop is seen."""
+    with Box() as box:
+        sid = records(session(box))[0]["session"]
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            for page in ("", "inbox", "audit", f"s/{sid}/", f"s/{sid}/1", f"s/{sid}/records", f"compare/{sid}_{sid}"):
+                b.open(root + page)
+                b.wait(READY)
+                wanted = b.run("return [...document.querySelectorAll('a[href], button, input, summary, [tabindex=\"0\"]')]"
+                               ".filter(e => e.checkVisibility()).length")
+                b.run("window.stops = new Set(); document.addEventListener('focusin', (e) => window.stops.add(e.target))")
+                for _ in range(wanted + 2):
+                    b.press("Tab")
+                    if b.run("return document.activeElement !== document.body"):
+                        expect(b.run(SEEN) != "none", page, b.run("return document.activeElement.outerHTML.slice(0, 200)"))
+                expect(b.run("return window.stops.size") == wanted, page, wanted, b.run("return window.stops.size"))
+        process.terminate()
+        process.wait()
+
+
+def hundred_merges():
+    """Over 100 merges of a session that runs: the focus, what is open, what is typed and the rows stay."""
+    with WebBox() as box:
+        box.serve()
+        flow = box.file("loop.yaml", "name: loop\nprovider: script\nmax_movements: 1000\nmovements:\n  - name: work\n"
+                        "    instruction: go on\n    judge: {stages: [phase1_tag]}\n"
+                        "    rules: [{condition: done, next: COMPLETE}, {condition: more, next: work}]\n")
+        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more\n[WORK:2]", "times": 149, "delay_ms": 60},
+                                                                 {"text": "done\n[WORK:1]"}]}))
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            sid = box.submit(flow, scenario)
+            b.open(f"{root}s/{sid}/")
+            b.wait("return !!document.getElementById('r2')")
+            b.run("""document.querySelector('#task summary').click();
+                document.querySelector('input[name=q]').value = 'typed';
+                window.row = document.getElementById('r1'); window.link = row.querySelector('a'); link.focus();
+                window.merges = 0; window.lost = 0;
+                new MutationObserver(() => { merges++; lost += document.activeElement !== link; })
+                  .observe(document.getElementById('main'), {subtree: true, childList: true, characterData: true})""")
+            b.wait("return window.merges >= 100", seconds=60)
+            expect(b.run("return window.lost") == 0, "the focus was elsewhere", b.run("return window.lost"), "times")
+            expect(b.run("return document.getElementById('task').open && document.querySelector('input[name=q]').value == 'typed'"
+                         " && document.getElementById('r1') === row"))
+            box.wait_status(sid, "complete")
+            b.wait("return document.querySelectorAll('[aria-label=Turns] tbody tr').length == 150"
+                   " && document.getElementById('main').innerText.includes('complete')")
+            shown = b.run("return document.getElementById('main').outerHTML")
+            b.open(f"{root}s/{sid}/")
+            b.wait(READY)
+            same = "s => s.replace(/ open=\"\"/g, '').replace(/<time.*?<.time>/g, '')"
+            now = b.run("return document.getElementById('main').outerHTML")
+            expect(b.run(f"const f = {same}; return f(arguments[0]) == f(arguments[1])", shown, now),
+                   "what was merged is another page than one that is loaded")
+            clean(b)
+        box.end()
+
+
+def copied():
+    """The button behind an id or a command puts it into the clipboard, as it is shown."""
+    with Box() as box:
+        sid = records(session(box))[0]["session"]
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.cdp("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+            for page, wanted in ((f"s/{sid}/", sid), (f"s/{sid}/1", f"segue show {sid} work#1 --full")):
+                b.open(root + page)
+                b.wait(READY)
+                b.run("document.querySelector('button[data-copy]').click()")
+                b.wait("return document.getElementById('line').textContent == 'Copied.'")
+                got = b.ask("POST", "/execute/async", {"args": [], "script": "navigator.clipboard.readText().then(arguments[0])"})
+                expect(got == wanted, got)
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    if not browser.CAN:
+        print("no chromium and chromedriver: skipped")
+        sys.exit(77)
+    sys.exit(main([every_key, tab_alone, hundred_merges, copied]))
