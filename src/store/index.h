@@ -29,12 +29,16 @@ struct index_row {
   uint64_t id[2]; /* its 128 bits, in order */
   uint64_t bytes; /* of the log, and when it was written, when it was read */
   int64_t time_ns;
-  int64_t started_ms;
+  int64_t started_ms, updated_ms;
+  int64_t tokens;
+  double cost_usd;                      /* 0: none is known */
   uint64_t head;                        /* the first 64 bits of its last record's hash */
   uint64_t seq;                         /* of that record */
   uint32_t status, workflow, providers; /* index_text; providers: a name a line */
-  uint16_t methods;                     /* of its judgments, a bit each: enum judge_stage */
+  uint32_t turns;
+  uint16_t methods; /* of its judgments, a bit each: enum judge_stage */
   uint8_t flags, zero;
+  uint32_t rest;
 };
 
 struct index;

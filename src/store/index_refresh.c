@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "format/json_object.h"
 #include "judge/stage.h"
 #include "store/brief.h"
 #include "store/files_internal.h"
@@ -91,6 +92,13 @@ static bool read_details(const struct store_ref *ref, struct buf *providers, uin
   return known;
 }
 
+static void take_use(struct index_row *row, const struct brief *b) {
+  row->turns = b->turns > 0 ? (uint32_t)b->turns : 0;
+  row->tokens = json_integer_value(json_at(b->spent, "input")) +
+                json_integer_value(json_at(b->spent, "output"));
+  row->cost_usd = json_number_value(json_at(b->spent, "cost_usd"));
+}
+
 static bool read_row(struct making *m, const char *id, struct index_row *row) {
   struct store_ref ref;
   struct brief b;
@@ -100,6 +108,7 @@ static bool read_row(struct making *m, const char *id, struct index_row *row) {
   if (!brief_read(&b, &ref, &err))
     return false;
   bool ok = record_time_parse(b.started, &row->started_ms) &&
+            record_time_parse(b.updated, &row->updated_ms) &&
             read_details(&ref, &providers, &row->methods) &&
             sscanf(b.hash, "%16" SCNx64, &row->head) == 1;
   if (strcmp(b.status, "running") != 0)
@@ -109,6 +118,7 @@ static bool read_row(struct making *m, const char *id, struct index_row *row) {
   if (json_array_size(b.questions) > 0)
     row->flags |= INDEX_ASKS;
   row->seq = b.seq;
+  take_use(row, &b);
   row->status = making_text(m, str_from(b.status));
   row->workflow = making_text(m, str_from(b.workflow));
   row->providers = making_text(m, buf_view(&providers));

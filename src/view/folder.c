@@ -328,7 +328,7 @@ static void sort_rows(struct view_folder *f, const struct store *store,
   if (f->count > 1)
     qsort_r(f->rows, f->count, sizeof *f->rows, row_order, &by);
   if (f->count > filter->max) {
-    f->left_out = f->count - filter->max;
+    f->left_out += f->count - filter->max;
     f->count = filter->max;
   }
   for (size_t i = 0; f->tasks_later && i < f->count; i++) {
@@ -339,6 +339,63 @@ static void sort_rows(struct view_folder *f, const struct store *store,
   }
 }
 
+/* --- sorted, by the index --- */
+
+struct sorting { /* a log as the index has it */
+  double value;
+  const char *id;
+  const struct index_row *row;
+};
+
+static double sorting_value(const struct index_row *row, enum view_sort sort) {
+  const struct view_row shown = {.started_ms = row->started_ms,
+                                 .updated_ms = row->updated_ms,
+                                 .turns = (long)row->turns,
+                                 .tokens = row->tokens,
+                                 .cost_usd = row->cost_usd};
+  return sort_value(&shown, sort);
+}
+
+static int sorting_order(const void *a, const void *b, void *filter) {
+  const struct view_filter *f = filter;
+  const struct sorting *x = a, *y = b;
+  int order = (y->value > x->value) - (y->value < x->value);
+  if (order == 0)
+    return strcmp(y->id, x->id);
+  return f->least_first ? -order : order;
+}
+
+/* Logs whose row in the index holds are opened only as far as they may be shown: how one stands
+ * that did not end is not in it. The others are read; the caller sorts all that was read. */
+static void read_sorted(struct view_folder *f, const struct store *store,
+                        const struct view_filter *filter, const struct index *x,
+                        const struct store_id *ids, size_t count) {
+  struct view_filter by = {.sort = filter->sort, .least_first = filter->least_first};
+  struct sorting *known = xcalloc(count + 1, sizeof *known);
+  struct store_ref ref;
+  size_t n = 0, looked = 0, i = 0;
+  for (size_t k = 0; k < count && looked < LIMIT_API_READ_COUNT; k++) {
+    const struct index_row *row = index_row(x, ids[k].id);
+    if (row != NULL && select_passes_over(&filter->select, x, row))
+      continue;
+    if (row != NULL) {
+      known[n++] = (struct sorting){sorting_value(row, filter->sort), ids[k].id, row};
+      continue;
+    }
+    looked++;
+    store_ref(store, ids[k].id, &ref);
+    add_wanted(f, &ref, &filter->select, row, filter);
+  }
+  qsort_r(known, n, sizeof *known, sorting_order, &by);
+  for (size_t before = f->count;
+       i < n && f->count - before < filter->max && looked < LIMIT_API_READ_COUNT; i++, looked++) {
+    store_ref(store, known[i].id, &ref);
+    add_wanted(f, &ref, &filter->select, known[i].row, filter);
+  }
+  f->left_out += n - i;
+  free(known);
+}
+
 bool view_folder_page(struct view_folder *f, const struct store *store,
                       const struct view_filter *filter, struct err *err) {
   assert(f != NULL && filter != NULL);
@@ -346,9 +403,13 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
   size_t count, i = 0, looked = 0;
   if (!store_list(store, &ids, &count, err))
     return false;
-  struct index *x = select_is_set(&filter->select) ? index_open(store) : NULL;
   bool sorts = filter->sort != VIEW_SORT_NONE;
+  struct index *x = sorts || select_is_set(&filter->select) ? index_open(store) : NULL;
   f->tasks_later = sorts && filter->words[0] == NULL;
+  if (f->tasks_later) {
+    read_sorted(f, store, filter, x, ids, count);
+    i = count;
+  }
   for (; i < count && (sorts || f->count < filter->max) && looked < LIMIT_API_READ_COUNT; i++) {
     const struct index_row *row = x != NULL ? index_row(x, ids[i].id) : NULL;
     struct store_ref ref;

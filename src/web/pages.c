@@ -120,7 +120,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
     if (f.left_out > 0) {
       HTML(&h, "<p class=dim>");
-      html_printf(&h, "%zu more of the newest ones are not shown: filter them.", f.left_out);
+      html_printf(&h, "%zu more are not shown: filter them.", f.left_out);
       HTML(&h, "</p>");
     }
     put_more(&h, ask, f.next);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A walk over all screens of the window: each number of a table or a fact equals that of the command's JSON."""
+import hashlib
 import html.parser
 import json
 import os
@@ -376,5 +377,32 @@ def version_of_one_that_hangs():
         expect(time.monotonic() - begin < 20, "the daemon waited for it")
 
 
+def sorted_by_all():
+    """Sorted are all sessions, not the newest ones: with an index of them, with one that is old, and without."""
+    with WebBox() as box:
+        took_of = {}
+        for path in audit_logs.write(box.logs, 1500, 2, seed=5):
+            with open(path, "rb") as f:
+                lines = f.read().splitlines()
+            took_of[os.path.basename(path)[:36]] = ms_between(json.loads(lines[0])["ts"], json.loads(lines[-1])["ts"])
+        box.serve()
+        walk = Walk(box)
+        index = box.logs + "/sessions.index"
+        box.until(lambda: os.path.exists(index) and os.path.getsize(index) > 1500 * 80, "no index")
+        for sort, sign in (("took", 1), ("-took", -1)):
+            shown = [took_of[r["session"]] for r in walk.screen("?sort=" + sort).table("sessions")]
+            same(shown, sorted(took_of.values(), reverse=sign == 1)[:200], sort)
+        slow = min(took_of)  # the oldest one: what is appended makes its row old
+        path = f"{box.logs}/{slow}.ndjson"
+        with open(path, "rb") as f:
+            last = json.loads(f.read().splitlines()[-1])
+        body = json.dumps({"v": 1, "seq": last["seq"] + 1, "ts": "2027-01-01T00:00:00.000Z", "type": "session_resume",
+                           "after": last["type"]}, separators=(",", ":"))[:-1]
+        with open(path, "ab") as f:
+            f.write(body.encode() + b',"hash":"' + hashlib.sha256((last["hash"] + body).encode()).hexdigest().encode() + b'"}\n')
+        same(walk.screen("?sort=took").table("sessions")[0]["session"], slow)
+        box.end()
+
+
 if __name__ == "__main__":
-    sys.exit(main([numbers, versions, version_of_one_that_hangs]))
+    sys.exit(main([numbers, versions, version_of_one_that_hangs, sorted_by_all]))

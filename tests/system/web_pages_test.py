@@ -13,7 +13,6 @@ import hostile_texts
 from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
-from screens import Screens
 from support import Box, expect, main, of_type, records
 from web_gate_test import WebBox
 
@@ -573,30 +572,8 @@ def large():
         process.wait()
 
 
-def access():
-    """axe finds nothing, light and dark, wide and narrow; at 360 pixels no page scrolls sideways."""
-    with WebBox() as box:
-        axe = browser.axe_script(box.dir)
-        if axe is None:
-            return "skipped: no axe.min.js (SEGUE_AXE), and npm does not bring it"
-        screens = Screens(box)
-        with browser.Browser() as b:
-            root = enter(b, box.code())
-            for width, dark in ((1280, False), (1280, True), (360, False), (360, True)):
-                b.emulate(width=width, dark=dark)
-                for page in (*screens.pages().values(), "?sort=turns"):
-                    b.open(root + page)
-                    b.wait(READY)
-                    found = b.violations(axe)
-                    expect(found == [], width, dark, page, found)
-                    wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
-                    expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
-        box.end()
-
-
 if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large,
-                   access]))
+    sys.exit(main([folder, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))

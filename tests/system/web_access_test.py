@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""All screens of the window as axe-core sees them."""
+import sys
+
+import browser
+from screens import Screens
+from support import expect, main
+from web_gate_test import WebBox
+from web_pages_test import READY, enter
+
+
+def access():
+    """axe finds nothing, light and dark, wide and narrow; at 360 pixels no page scrolls sideways."""
+    with WebBox() as box:
+        axe = browser.axe_script(box.dir)
+        if axe is None:
+            return "skipped: no axe.min.js (SEGUE_AXE), and npm does not bring it"
+        screens = Screens(box)
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            for width, dark in ((1280, False), (1280, True), (360, False), (360, True)):
+                b.emulate(width=width, dark=dark)
+                for page in (*screens.pages().values(), "?sort=turns"):
+                    b.open(root + page)
+                    b.wait(READY)
+                    found = b.violations(axe)
+                    expect(found == [], width, dark, page, found)
+                    wide = b.run("return document.documentElement.scrollWidth - arguments[0]", width)
+                    expect(wide <= 0, "the page itself scrolls sideways:", width, page, wide)
+        box.end()
+
+
+if __name__ == "__main__":
+    if not browser.CAN:
+        print("no chromium and chromedriver: skipped")
+        sys.exit(77)
+    sys.exit(main([access]))
