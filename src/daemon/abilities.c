@@ -15,7 +15,7 @@ struct abilities {
   struct generation *generation; /* whose registry is read */
   json_t *providers;             /* one object for each of the registry, in its order */
   json_t *daemon;
-  struct versions *versions;
+  struct client_versions *versions;
   json_t *known; /* of versions */
   json_t *found; /* programs by provider: written in the pool */
 };

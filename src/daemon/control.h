@@ -28,8 +28,8 @@ struct control {
   struct tails tails;  /* what running calls said last */
   struct shelf *shelf; /* tracks of the sessions that are looked at */
   struct metrics metrics;
-  struct versions versions; /* of the programs of agents */
-  const char *http_origin;  /* of window.h */
+  struct client_versions versions; /* of the programs of agents */
+  const char *http_origin;         /* of window.h */
   bool http_any_peer;
   struct window *window; /* or NULL: no port is open */
   struct list waiters;   /* struct waiter: requests that are answered when their session gets on */

@@ -16,7 +16,7 @@
 
 struct versions_item {
   struct list_node in_versions;
-  struct versions *all;
+  struct client_versions *all;
   char *program;
   char version[64];  /* "": it said none */
   uint64_t asked_ms; /* of the monotonic clock */
@@ -24,7 +24,7 @@ struct versions_item {
   char *tmpdir;
 };
 
-static struct versions_item *versions_find(const struct versions *vs, const char *program) {
+static struct versions_item *versions_find(const struct client_versions *vs, const char *program) {
   LIST_EACH(struct versions_item, item, in_versions, (struct list *)&vs->items)
     if (strcmp(item->program, program) == 0)
       return item;
@@ -41,7 +41,7 @@ static void versions_rest(struct versions_item *item) {
 
 static void versions_on_end(void *ctx, struct process_result *result) {
   struct versions_item *item = ctx;
-  struct versions *vs = item->all;
+  struct client_versions *vs = item->all;
   char before[sizeof item->version];
   memcpy(before, item->version, sizeof before);
   item->process = NULL;
@@ -76,7 +76,8 @@ static void versions_ask(struct versions_item *item, const struct provider *prov
   arena_deinit(&arena);
 }
 
-void versions_want(struct versions *vs, const struct provider *provider, const char *program) {
+void versions_want(struct client_versions *vs, const struct provider *provider,
+                   const char *program) {
   assert(provider_profile(provider) != NULL);
   struct versions_item *item = versions_find(vs, program);
   if (vs->closing || vs->busy >= LIMIT_VERSION_ASK_COUNT)
@@ -95,7 +96,7 @@ void versions_want(struct versions *vs, const struct provider *provider, const c
   versions_ask(item, provider);
 }
 
-json_t *versions_known(const struct versions *vs) {
+json_t *versions_known(const struct client_versions *vs) {
   json_t *known = json_object();
   LIST_EACH(struct versions_item, item, in_versions, (struct list *)&vs->items)
     if (item->version[0] != '\0')
@@ -103,23 +104,23 @@ json_t *versions_known(const struct versions *vs) {
   return known;
 }
 
-size_t versions_busy(const struct versions *vs) {
+size_t versions_busy(const struct client_versions *vs) {
   return vs->busy;
 }
 
-void versions_close(struct versions *vs) {
+void versions_close(struct client_versions *vs) {
   vs->closing = true;
   LIST_EACH(struct versions_item, item, in_versions, &vs->items)
     if (item->process != NULL)
       process_cancel(item->process);
 }
 
-void versions_init(struct versions *vs, struct process_table *processes, void (*told)(void *ctx),
-                   void *ctx) {
-  *vs = (struct versions){.processes = processes, .told = told, .ctx = ctx};
+void versions_init(struct client_versions *vs, struct process_table *processes,
+                   void (*told)(void *ctx), void *ctx) {
+  *vs = (struct client_versions){.processes = processes, .told = told, .ctx = ctx};
 }
 
-void versions_deinit(struct versions *vs) {
+void versions_deinit(struct client_versions *vs) {
   assert(vs->busy == 0);
   LIST_EACH(struct versions_item, item, in_versions, &vs->items) {
     list_remove(&vs->items, &item->in_versions);

@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-struct versions {
+struct client_versions {
   struct process_table *processes;
   void (*told)(void *ctx);
   void *ctx;
@@ -28,12 +28,13 @@ struct versions {
   bool closing;
 };
 
-void versions_init(struct versions *vs, struct process_table *processes, void (*told)(void *ctx),
-                   void *ctx);
-json_t *versions_known(const struct versions *vs);
-void versions_want(struct versions *vs, const struct provider *provider, const char *program);
-size_t versions_busy(const struct versions *vs);
-void versions_close(struct versions *vs);
-void versions_deinit(struct versions *vs);
+void versions_init(struct client_versions *vs, struct process_table *processes,
+                   void (*told)(void *ctx), void *ctx);
+json_t *versions_known(const struct client_versions *vs);
+void versions_want(struct client_versions *vs, const struct provider *provider,
+                   const char *program);
+size_t versions_busy(const struct client_versions *vs);
+void versions_close(struct client_versions *vs);
+void versions_deinit(struct client_versions *vs);
 
 #endif
