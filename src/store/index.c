@@ -172,6 +172,12 @@ const struct index_row *index_row(const struct index *x, const char *id) {
   return row;
 }
 
+const struct index_row *index_row_quick(const struct index *x, const char *id) {
+  uint64_t bits[2];
+  const struct index_row *row = index_bits(id, bits) ? index_find(x, bits) : NULL;
+  return row != NULL && (row->flags & INDEX_ENDED) ? row : index_row(x, id);
+}
+
 const char *index_text(const struct index *x, uint32_t at) {
   assert(at < x->texts_bytes);
   return x->texts + at;

@@ -23,6 +23,7 @@ enum index_flag {
   INDEX_GOES_ON = 2, /* a daemon goes on with it */
   INDEX_SEALED = 4,  /* the ledger has its head */
   INDEX_ASKS = 8,    /* questions in it wait for persons */
+  INDEX_ENDED = 16,  /* for good: nothing is appended to its log any more */
 };
 
 struct index_row {
@@ -48,6 +49,8 @@ void index_close(struct index *x); /* NULL is fine */
 size_t index_count(const struct index *x);
 /* The row of a session, if its log is unchanged. */
 const struct index_row *index_row(const struct index *x, const char *id);
+/* The same for an order of many: the log of one that ended for good is not looked at. */
+const struct index_row *index_row_quick(const struct index *x, const char *id);
 const char *index_text(const struct index *x, uint32_t at);
 
 /* Reads up to `budget` logs that have no row, and writes the file. *more: there are others. Small

@@ -18,7 +18,7 @@ struct index_head {
   } sections[SECTION_COUNT];
 };
 
-enum { INDEX_VERSION = 3, INDEX_ORDER = 0x01020304 };
+enum { INDEX_VERSION = 4, INDEX_ORDER = 0x01020304 };
 static const char index_magic[8] = {'s', 'e', 'g', 'u', 'e', 'i', 'x', '\n'};
 
 /* Goes on with a sum over n more bytes; begin with 0. It finds accidents, not intent. */

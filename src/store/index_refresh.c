@@ -92,6 +92,14 @@ static bool read_details(const struct store_ref *ref, struct buf *providers, uin
   return known;
 }
 
+static bool is_for_good(const char *status) {
+  static const char *const ends[] = {"complete", "abort", "cancelled"};
+  for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+    if (strcmp(status, ends[i]) == 0)
+      return true;
+  return false;
+}
+
 static void take_use(struct index_row *row, const struct brief *b) {
   row->turns = b->turns > 0 ? (uint32_t)b->turns : 0;
   row->tokens = json_integer_value(json_at(b->spent, "input")) +
@@ -113,6 +121,8 @@ static bool read_row(struct making *m, const char *id, struct index_row *row) {
             sscanf(b.hash, "%16" SCNx64, &row->head) == 1;
   if (strcmp(b.status, "running") != 0)
     row->flags |= INDEX_OVER;
+  if (is_for_good(b.status))
+    row->flags |= INDEX_ENDED;
   if (brief_goes_on(&b))
     row->flags |= INDEX_GOES_ON;
   if (json_array_size(b.questions) > 0)

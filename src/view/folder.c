@@ -375,7 +375,7 @@ static void read_sorted(struct view_folder *f, const struct store *store,
   struct store_ref ref;
   size_t n = 0, looked = 0, i = 0;
   for (size_t k = 0; k < count && looked < LIMIT_API_READ_COUNT; k++) {
-    const struct index_row *row = index_row(x, ids[k].id);
+    const struct index_row *row = index_row_quick(x, ids[k].id);
     if (row != NULL && select_passes_over(&filter->select, x, row))
       continue;
     if (row != NULL) {
