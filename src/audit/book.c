@@ -28,23 +28,28 @@ static enum book_kind book_kind_of(const char *type) {
   return strcmp(type, "judgment") == 0 ? BOOK_JUDGMENT : BOOK_OTHER;
 }
 
-static void keep_place(struct book *b, const json_t *record, struct str line) {
-  const char *type = json_string_value(json_object_get(record, "type"));
+static void keep_place(struct book *b, uint64_t seq, long turn, const char *type, struct str line) {
   if (!b->keeps_places)
     return;
   if (b->place_count % 256 == 0)
     b->places = xrealloc(b->places, (b->place_count + 256) * sizeof *b->places);
   b->places[b->place_count++] = (struct book_place){
-      .seq = (uint64_t)json_integer_value(json_object_get(record, "seq")),
+      .seq = seq,
       .offset = b->reader.offset,
       .bytes = line.n,
-      .turn = (long)json_integer_value(json_object_get(record, "turn")),
+      .turn = turn,
       .kind = book_kind_of(type ? type : ""),
   };
 }
 
+static void keep_json_place(struct book *b, const json_t *record, struct str line) {
+  keep_place(b, (uint64_t)json_integer_value(json_object_get(record, "seq")),
+             (long)json_integer_value(json_object_get(record, "turn")),
+             json_string_value(json_object_get(record, "type")), line);
+}
+
 /* A broken chain has two causes; the number in the line tells them apart. */
-static json_t *damaged(struct book *b, struct str line) {
+static bool damaged(struct book *b, struct str line) {
   json_t *record = line_read(line, NULL);
   const json_t *seq = json_object_get(record, "seq");
   if (json_is_integer(seq) && json_integer_value(seq) != (json_int_t)b->records + 1) {
@@ -56,10 +61,10 @@ static json_t *damaged(struct book *b, struct str line) {
   json_decref(record);
   b->state = BOOK_DAMAGED;
   b->line = line;
-  return NULL;
+  return false;
 }
 
-static json_t *at_end(struct book *b) {
+static bool at_end(struct book *b) {
   if (b->reader.error != 0)
     (void)err_set_errno(&b->damage, b->reader.error, "it cannot be read");
   else if (b->reader.too_long)
@@ -67,32 +72,60 @@ static json_t *at_end(struct book *b) {
                   LIMIT_LOG_LINE_BYTES);
   b->state = b->reader.error != 0 || b->reader.too_long ? BOOK_DAMAGED : BOOK_END;
   b->line = (struct str){"", 0};
-  return NULL;
+  return false;
 }
 
-json_t *book_next(struct book *b) {
+bool book_line(struct book *b) {
   struct str line;
   if (b->state != BOOK_READING)
-    return NULL;
+    return false;
   if (!reader_next(&b->reader, &line))
     return at_end(b);
   if (!b->reader.whole) {
     b->state = BOOK_TORN;
     b->torn_bytes = line.n;
-    return NULL;
+    return false;
   }
-  json_t *record = (b->unhashed ? line_parse_unhashed : line_parse)(line, b->hash, &b->damage);
+  if (!(b->unhashed ? line_take_hash : line_check_hash)(line, b->hash, &b->damage))
+    return damaged(b, line);
+  b->line = line;
+  return true;
+}
+
+json_t *book_build(struct book *b) {
+  json_t *record = line_record(b->line, &b->damage);
   if (record == NULL)
-    return damaged(b, line);
-  if (json_integer_value(json_object_get(record, "seq")) != (json_int_t)b->records + 1) {
-    json_decref(record);
+    (void)damaged(b, b->line);
+  return record;
+}
+
+static bool is_next(struct book *b, uint64_t seq) {
+  if (seq != b->records + 1) {
     (void)err_set(&b->damage, ERR_CORRUPT, "it is not the next record");
-    return damaged(b, line);
+    return damaged(b, b->line);
   }
   b->records++;
-  b->end = b->reader.offset + line.n + 1;
-  b->line = line;
-  keep_place(b, record, line);
+  b->end = b->reader.offset + b->line.n + 1;
+  return true;
+}
+
+bool book_keep(struct book *b, const struct record *record) {
+  if (!is_next(b, record->seq))
+    return false;
+  keep_place(b, record->seq, (long)record_number(record, MEMBER_TURN), record->type_name.p,
+             b->line);
+  return true;
+}
+
+json_t *book_next(struct book *b) {
+  json_t *record = book_line(b) ? book_build(b) : NULL;
+  if (record == NULL)
+    return NULL;
+  if (!is_next(b, (uint64_t)json_integer_value(json_object_get(record, "seq")))) {
+    json_decref(record);
+    return NULL;
+  }
+  keep_json_place(b, record, b->line);
   return record;
 }
 
@@ -108,7 +141,7 @@ json_t *book_next_unproven(struct book *b) {
     uint64_t last = b->place_count > 0 ? b->places[b->place_count - 1].seq : b->records;
     json_int_t seq = json_integer_value(json_object_get(record, "seq"));
     if (record != NULL && seq > 0 && (uint64_t)seq > last) {
-      keep_place(b, record, line);
+      keep_json_place(b, record, line);
       return record;
     }
     json_decref(record);

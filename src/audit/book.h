@@ -3,6 +3,7 @@
  *
  *   book_open(&b, &ref, places, &err)
  *   while ((record = book_next(&b)) != NULL) { ...; json_decref(record); }
+ *   while (book_line(&b)) { ... b.line ...; book_keep(&b, &record); }     the same in steps
  *   b.state says why it stopped; b.damage what is wrong with record b.records + 1
  *   book_again(&b)             then book_next returns what was appended since
  *   book_get(&b, seq, &err)    an earlier record once more (needs `places`)
@@ -13,6 +14,7 @@
 #define SEGUE_AUDIT_BOOK_H
 
 #include "base/sha256.h"
+#include "core/record.h"
 #include "store/reader.h"
 #include "store/recall.h"
 
@@ -55,6 +57,12 @@ struct book {
 bool book_open(struct book *b, const struct store_ref *ref, bool places,
                struct err *err) MUST_CHECK;
 json_t *book_next(struct book *b); /* new reference or NULL */
+/* The same in steps, for callers that parse lines themselves. book_line reads the next line and
+ * checks its hash and form only; book_build parses it as book_next would (new reference, or NULL:
+ * damaged); book_keep accepts the record and checks its number. False: b.state says why. */
+bool book_line(struct book *b);
+json_t *book_build(struct book *b);
+bool book_keep(struct book *b, const struct record *record);
 /* After BOOK_DAMAGED: reads on from the damaged line; nothing vouches for what it returns. */
 json_t *book_next_unproven(struct book *b);
 /* False when the log is gone. Follows a log that was replaced by its owner. */

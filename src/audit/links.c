@@ -13,20 +13,12 @@ struct look {
   struct links *links;
   const struct book *book;
   const struct core *core;
-  const json_t *record;
+  const struct record *record;
   struct err *err;
 };
 
-static json_int_t links_number(const json_t *object, const char *key) {
-  return json_integer_value(json_object_get(object, key));
-}
-
-static struct str view(const json_t *object, const char *key) {
-  return json_view(json_object_get(object, key));
-}
-
 static const struct turn *turn_of(const struct look *l) {
-  return core_turn(l->core, (long)links_number(l->record, "turn"));
+  return core_turn(l->core, (long)record_number(l->record, MEMBER_TURN));
 }
 
 static const struct movement *movement_of(const struct look *l, const struct turn *turn) {
@@ -62,7 +54,7 @@ static bool check_place(const struct look *l, size_t part, const char *place) {
 static bool check_prompt(const struct look *l) {
   size_t i;
   json_t *part;
-  json_array_foreach(json_object_get(l->record, "prompt"), i, part) {
+  json_array_foreach(record_tree(l->record, MEMBER_PROMPT), i, part) {
     const char *place = json_string_value(json_object_get(part, "ref"));
     if (place != NULL && !check_place(l, i, place))
       return false;
@@ -72,13 +64,13 @@ static bool check_prompt(const struct look *l) {
 
 /* --- numbers of records, attempts and calls --- */
 
-static bool is_number(const struct look *l, const char *key, json_int_t expected) {
-  const json_t *value = json_object_get(l->record, key);
-  return value == NULL || json_integer_value(value) == expected ||
+static bool is_number(const struct look *l, enum member key, json_int_t expected) {
+  json_int_t value = record_number(l->record, key);
+  return record_get(l->record, key) == NULL || value == expected ||
          err_set(l->err, ERR_CORRUPT,
                  "its %s is %" JSON_INTEGER_FORMAT
                  ", but the records before it make it %" JSON_INTEGER_FORMAT,
-                 key, json_integer_value(value), expected);
+                 record_member_name(key), value, expected);
 }
 
 static bool is_call(const struct look *l, const char *key, json_int_t id) {
@@ -93,7 +85,7 @@ static bool is_call(const struct look *l, const char *key, json_int_t id) {
 static bool are_calls(const struct look *l, const char *key) {
   size_t i;
   json_t *id;
-  json_array_foreach(json_object_get(l->record, key), i, id) {
+  json_array_foreach(json_object_get(l->record->body, key), i, id) {
     if (!is_call(l, key, json_integer_value(id)))
       return false;
   }
@@ -102,19 +94,21 @@ static bool are_calls(const struct look *l, const char *key) {
 
 static bool check_call_start(const struct look *l) {
   const struct turn *turn = turn_of(l);
-  const struct call *call = turn ? turn_call(turn, (long)links_number(l->record, "call")) : NULL;
-  if (call == NULL && json_object_get(l->record, "prompt_of") != NULL)
+  const struct call *call =
+      turn ? turn_call(turn, (long)record_number(l->record, MEMBER_CALL)) : NULL;
+  if (call == NULL && record_get(l->record, MEMBER_PROMPT_OF) != NULL)
     return err_set(l->err, ERR_CORRUPT,
                    "its prompt_of names record %" JSON_INTEGER_FORMAT
                    ", which holds no prompt of this call",
-                   links_number(l->record, "prompt_of"));
-  return (call == NULL || (is_number(l, "prompt_of", (json_int_t)call->prompt_seq) &&
-                           is_number(l, "repeats", call->attempt))) &&
+                   (json_int_t)record_number(l->record, MEMBER_PROMPT_OF));
+  return (call == NULL || (is_number(l, MEMBER_PROMPT_OF, (json_int_t)call->prompt_seq) &&
+                           is_number(l, MEMBER_REPEATS, call->attempt))) &&
          check_prompt(l);
 }
 
 static bool check_check(const struct look *l) {
-  return is_call(l, "call", links_number(l->record, "call")) && are_calls(l, "runs");
+  return is_call(l, "call", json_integer_value(json_object_get(l->record->body, "call"))) &&
+         are_calls(l, "runs");
 }
 
 static bool check_stage(const struct look *l) {
@@ -124,55 +118,58 @@ static bool check_stage(const struct look *l) {
 /* --- the workflow --- */
 
 /* Two texts must be the same. */
-static bool links_is_text(const struct look *l, const char *key, struct str expected,
+static bool links_is_text(const struct look *l, enum member key, struct str expected,
                           const char *whose) {
-  struct str value = view(l->record, key);
+  struct str value = record_text(l->record, key);
   return str_eq(value, expected) ||
-         err_set(l->err, ERR_CORRUPT, "its %s is \"%.*s\", but %s \"%.*s\"", key,
-                 (int)(value.n < 80 ? value.n : 80), value.p, whose,
+         err_set(l->err, ERR_CORRUPT, "its %s is \"%.*s\", but %s \"%.*s\"",
+                 record_member_name(key), (int)(value.n < 80 ? value.n : 80), value.p, whose,
                  (int)(expected.n < 80 ? expected.n : 80), expected.p);
 }
 
 static bool check_turn_start(const struct look *l) {
   const struct core *core = l->core;
-  long index = core->workflow ? workflow_find(core->workflow, view(l->record, "movement")) : -1;
+  long index =
+      core->workflow ? workflow_find(core->workflow, record_text(l->record, MEMBER_MOVEMENT)) : -1;
   if (index < 0)
     return true;
-  const struct turn *group = core_turn(core, (long)links_number(l->record, "parent_turn"));
-  return is_number(l, "iteration", group ? group->iteration : core->iteration_count + 1) &&
-         is_number(l, "movement_iteration", core->movement_counts[index] + 1);
+  const struct turn *group = core_turn(core, (long)record_number(l->record, MEMBER_PARENT_TURN));
+  return is_number(l, MEMBER_ITERATION, group ? group->iteration : core->iteration_count + 1) &&
+         is_number(l, MEMBER_MOVEMENT_ITERATION, core->movement_counts[index] + 1);
 }
 
 static bool check_own_movement(const struct look *l) {
   const struct turn *turn = turn_of(l);
-  return turn == NULL || links_is_text(l, "movement", movement_of(l, turn)->name, "its turn runs");
+  return turn == NULL ||
+         links_is_text(l, MEMBER_MOVEMENT, movement_of(l, turn)->name, "its turn runs");
 }
 
 static bool check_structured(const struct look *l) {
-  const json_t *call = json_object_get(l->record, "call");
-  return check_own_movement(l) && (call == NULL || is_call(l, "call", json_integer_value(call)));
+  return check_own_movement(l) && (record_get(l->record, MEMBER_CALL) == NULL ||
+                                   is_call(l, "call", record_number(l->record, MEMBER_CALL)));
 }
 
 static bool check_judgment(const struct look *l) {
   const struct turn *turn = turn_of(l);
   const struct movement *m = turn ? movement_of(l, turn) : NULL;
-  json_int_t rule = links_number(l->record, "rule");
+  int64_t rule = record_number(l->record, MEMBER_RULE);
   enum judge_stage method;
   if (!check_own_movement(l))
     return false;
-  if (turn != NULL && !json_equal(json_object_get(l->record, "stages"), turn->stages))
+  if (turn != NULL && !json_equal(record_tree(l->record, MEMBER_STAGES), turn->stages))
     return err_set(l->err, ERR_CORRUPT, "its stages are not those of the stage records before it");
   if (m == NULL || rule < 1 || (size_t)rule > m->rule_count)
     return true; /* the fold knows */
   const struct rule *chosen = &m->rules[rule - 1];
   struct buf tag = {0};
   rule_tag(m->own_name, chosen->number, &tag);
-  bool ok = links_is_text(l, "condition", chosen->condition, "that rule's is") &&
-            (m->group != NO_GROUP || links_is_text(l, "next", chosen->next, "that rule's is")) &&
-            links_is_text(l, "tag", buf_view(&tag), "that rule's is");
+  bool ok =
+      links_is_text(l, MEMBER_CONDITION, chosen->condition, "that rule's is") &&
+      (m->group != NO_GROUP || links_is_text(l, MEMBER_NEXT, chosen->next, "that rule's is")) &&
+      links_is_text(l, MEMBER_TAG, buf_view(&tag), "that rule's is");
   buf_deinit(&tag);
-  return ok && (!judge_stage_from_name(view(l->record, "method"), &method) ||
-                links_is_text(l, "match_method", str_from(judge_stage_match_method(method)),
+  return ok && (!judge_stage_from_name(record_text(l->record, MEMBER_METHOD), &method) ||
+                links_is_text(l, MEMBER_MATCH_METHOD, str_from(judge_stage_match_method(method)),
                               "that method's is"));
 }
 
@@ -180,26 +177,26 @@ static bool check_turn_end(const struct look *l) {
   const struct turn *turn = turn_of(l);
   const struct movement *m = turn ? movement_of(l, turn) : NULL;
   return m == NULL || turn->rule < 1 || m->group != NO_GROUP ||
-         links_is_text(l, "next", m->rules[turn->rule - 1].next, "that rule's is");
+         links_is_text(l, MEMBER_NEXT, m->rules[turn->rule - 1].next, "that rule's is");
 }
 
 /* --- the session --- */
 
 static bool check_stop(const struct look *l) {
-  const json_t *call = json_object_get(json_object_get(l->record, "question"), "call");
-  if (json_object_get(l->record, "turn") != NULL && turn_of(l) == NULL)
+  const json_t *call = json_object_get(record_tree(l->record, MEMBER_QUESTION), "call");
+  if (record_get(l->record, MEMBER_TURN) != NULL && turn_of(l) == NULL)
     return err_set(l->err, ERR_CORRUPT, "its turn is not open");
   return call == NULL || is_call(l, "question", json_integer_value(call));
 }
 
 static bool check_end(const struct look *l) {
   const struct core *core = l->core;
-  const json_t *methods = json_object_get(l->record, "methods");
-  struct str outcome = view(l->record, "outcome");
+  const json_t *methods = record_tree(l->record, MEMBER_METHODS);
+  struct str outcome = record_text(l->record, MEMBER_OUTCOME);
   json_int_t counted = 0, told = 0;
   const char *key;
   json_t *value;
-  if (!is_number(l, "turns", core->turn_count))
+  if (!is_number(l, MEMBER_TURNS, core->turn_count))
     return false;
   json_object_foreach((json_t *)methods, key, value) {
     json_int_t n = 0;
@@ -228,23 +225,15 @@ static bool check_end(const struct look *l) {
   return true;
 }
 
-static const struct {
-  const char *type;
-  bool (*check)(const struct look *l);
-} checks[] = {
-    {"turn_start", check_turn_start}, {"call_start", check_call_start},
-    {"check", check_check},           {"structured", check_structured},
-    {"report", check_structured},     {"stage", check_stage},
-    {"judgment", check_judgment},     {"turn_end", check_turn_end},
-    {"session_stop", check_stop},     {"session_end", check_end},
-};
-
 bool links_check(struct links *links, const struct book *book, const struct core *core,
-                 const json_t *record, struct err *err) {
+                 const struct record *record, struct err *err) {
+  static bool (*const checks[RECORD_TYPE_COUNT + 1])(const struct look *l) = {
+      [RECORD_TURN_START] = check_turn_start, [RECORD_CALL_START] = check_call_start,
+      [RECORD_CHECK] = check_check,           [RECORD_STRUCTURED] = check_structured,
+      [RECORD_REPORT] = check_structured,     [RECORD_STAGE] = check_stage,
+      [RECORD_JUDGMENT] = check_judgment,     [RECORD_TURN_END] = check_turn_end,
+      [RECORD_SESSION_STOP] = check_stop,     [RECORD_SESSION_END] = check_end,
+  };
   const struct look look = {links, book, core, record, err};
-  struct str type = view(record, "type");
-  for (size_t i = 0; i < ARRAY_LEN(checks); i++)
-    if (str_eq_c(type, checks[i].type))
-      return checks[i].check(&look);
-  return true;
+  return checks[record->type] == NULL || checks[record->type](&look);
 }

@@ -13,6 +13,7 @@
 #define SEGUE_AUDIT_LINKS_H
 
 #include "audit/book.h"
+#include "core/record.h"
 #include "core/state.h"
 
 enum { LINKS_KNOWN_COUNT = 256 }; /* places already checked: prompts share most of theirs */
@@ -22,6 +23,6 @@ struct links {
 };
 
 bool links_check(struct links *links, const struct book *book, const struct core *core,
-                 const json_t *record, struct err *err) MUST_CHECK;
+                 const struct record *record, struct err *err) MUST_CHECK;
 
 #endif

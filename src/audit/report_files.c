@@ -10,27 +10,34 @@ static const char same[] = "same", changed[] = "changed", missing[] = "missing";
 
 static void report_files_put(struct report_files *files, const char *file, const char *sha256) {
   struct err err;
-  if (file == NULL || sha256 == NULL || !contract_check_name(str_from(file), &err))
+  if (!contract_check_name(str_from(file), &err))
     return;
   if (files->newest == NULL)
     files->newest = json_object();
   json_object_set_new(files->newest, file, json_string(sha256));
 }
 
-void report_files_note(struct report_files *files, const json_t *record) {
-  struct str type = json_view(json_at(record, "type"));
+void report_files_take(struct report_files *files, const struct record *record) {
   const char *file;
   json_t *text;
-  if (str_eq_c(type, "report"))
-    report_files_put(files, json_string_value(json_at(record, "file")),
-                     json_string_value(json_at(record, "sha256")));
-  if (!str_eq_c(type, "carried"))
+  if (record->type == RECORD_REPORT && record_get(record, MEMBER_FILE) != NULL &&
+      record_get(record, MEMBER_SHA256) != NULL)
+    report_files_put(files, record_text_c(record, MEMBER_FILE),
+                     record_text_c(record, MEMBER_SHA256));
+  if (record->type != RECORD_CARRIED)
     return;
-  json_object_foreach(json_at(json_at(record, "state"), "reports"), file, text) {
+  json_object_foreach(json_at(record_tree(record, MEMBER_STATE), "reports"), file, text) {
     char sha256[SHA256_HEX];
     contract_sha256(json_view(text), sha256);
     report_files_put(files, file, sha256);
   }
+}
+
+void report_files_note(struct report_files *files, const json_t *record) {
+  struct record_draft d;
+  record_read(&d, record);
+  report_files_take(files, &d.record);
+  record_drop(&d);
 }
 
 void report_files_look(struct report_files *files, const struct store *store, const char *session) {

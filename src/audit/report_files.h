@@ -11,6 +11,7 @@
 #define SEGUE_AUDIT_REPORT_FILES_H
 
 #include "base/buf.h"
+#include "core/record.h"
 #include "store/store.h"
 
 #include <jansson.h>
@@ -21,6 +22,7 @@ struct report_files {
 };
 
 void report_files_note(struct report_files *files, const json_t *record);
+void report_files_take(struct report_files *files, const struct record *record); /* the same */
 void report_files_look(struct report_files *files, const struct store *store, const char *session);
 /* Appends; all: unchanged ones too. */
 void report_files_told(const struct report_files *files, bool all, struct buf *out);

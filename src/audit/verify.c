@@ -10,7 +10,9 @@
 #include "core/apply.h"
 #include "format/json_write.h"
 #include "schema/schema.h"
+#include "schema/text.h"
 #include "store/heads.h"
+#include "store/line.h"
 #include "store/store.h"
 
 #include <assert.h>
@@ -29,7 +31,7 @@ struct verifier {
 
 struct verifier *verifier_new(struct err *err) {
   const struct resource *r = resource_find("schemas/session-log.json");
-  json_t *doc = r ? json_loadb(r->p, r->n, 0, NULL) : NULL;
+  json_t *doc = r ? line_read(str_trim((struct str){r->p, r->n}), NULL) : NULL;
   struct schema *schema = doc ? schema_compile(doc, NULL, NULL, NULL) : NULL;
   json_decref(doc);
   if (schema == NULL) {
@@ -69,11 +71,6 @@ const char *verify_state_name(enum verify_state state) {
   return "?";
 }
 
-static const char *verify_word(const json_t *object, const char *key) {
-  const char *value = json_string_value(json_object_get(object, key));
-  return value ? value : "";
-}
-
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {
   struct schema_errors errors = {0};
   enum schema_status status = schema_check(v->schema, record, &errors);
@@ -100,6 +97,10 @@ struct verify_pass {
   struct report_files reports;
   char blob_name[SHA256_HEX]; /* of the blob read last; "": none */
   struct buf blob;
+  struct schema_reader *reader;
+  struct record_draft draft; /* the record that is looked at */
+  struct buf texts;          /* of it, where it was not built; */
+  json_t *json;              /* else this is it */
 };
 
 /* A blob that several records name, one after the other, is read and hashed once. The bytes are
@@ -117,22 +118,21 @@ static bool verify_blob(struct verify_pass *r, const char *name, struct str *byt
   return true;
 }
 
-/* Every member "<key>_blob" names a blob that must be there, with its bytes and their number. */
-static bool check_blobs(struct verify_pass *r, const json_t *record, struct err *err) {
-  const char *key;
-  json_t *value;
-  json_object_foreach((json_t *)record, key, value) {
-    size_t n = strlen(key);
-    char bytes_key[64];
+/* Every member "<key>_blob" names a blob that must be there, with its bytes and their number, which
+ * is the member after it. */
+static bool check_blobs(struct verify_pass *r, struct err *err) {
+  static const enum member blobs[] = {MEMBER_TASK_BLOB, MEMBER_TEXT_BLOB, MEMBER_STDERR_BLOB};
+  const struct record *record = &r->draft.record;
+  for (size_t i = 0; i < ARRAY_LEN(blobs); i++) {
+    const char *name = record_text_c(record, blobs[i]);
+    int64_t bytes = record_number(record, (enum member)(blobs[i] + 1));
     struct str blob;
-    if (n < 6 || n > 40 || strcmp(key + n - 5, "_blob") != 0 || !json_is_string(value))
+    if (record_get(record, blobs[i]) == NULL)
       continue;
-    (void)snprintf(bytes_key, sizeof bytes_key, "%.*s_bytes", (int)(n - 5), key);
-    bool ok = verify_blob(r, json_string_value(value), &blob, err);
-    json_int_t bytes = json_integer_value(json_object_get(record, bytes_key));
-    if (ok && (json_int_t)blob.n != bytes)
-      ok = err_set(err, ERR_CORRUPT, "its %s has %zu bytes, not %" JSON_INTEGER_FORMAT, key, blob.n,
-                   bytes);
+    bool ok = verify_blob(r, name, &blob, err);
+    if (ok && (int64_t)blob.n != bytes)
+      ok = err_set(err, ERR_CORRUPT, "its %s has %zu bytes, not %lld", record_member_name(blobs[i]),
+                   blob.n, (long long)bytes);
     if (!ok) {
       err->code = ERR_CORRUPT; /* a missing blob is a damaged log, not a missing log */
       return false;
@@ -141,14 +141,14 @@ static bool check_blobs(struct verify_pass *r, const json_t *record, struct err 
   return true;
 }
 
-static bool check_workflow(const json_t *record, struct err *err) {
+static bool check_workflow(const struct record *record, struct err *err) {
   char sha256[SHA256_HEX];
-  char *text = json_dump_text(json_object_get(record, "workflow"), JSON_COMPACT | JSON_SORT_KEYS);
+  char *text = json_dump_text(record_tree(record, MEMBER_WORKFLOW), JSON_COMPACT | JSON_SORT_KEYS);
   if (text == NULL)
     return err_set(err, ERR_CORRUPT, "it has no workflow");
   sha256_hex(text, strlen(text), NULL, 0, sha256);
   free(text);
-  return strcmp(sha256, verify_word(record, "workflow_sha256")) == 0 ||
+  return str_eq_c(record_text(record, MEMBER_WORKFLOW_SHA256), sha256) ||
          err_set(err, ERR_CORRUPT, "its workflow_sha256 is not that of its workflow");
 }
 
@@ -161,20 +161,20 @@ static bool verify_check_name(const struct book *b, const char *session, struct 
 }
 
 /* The order of the session's own records: a start, then stops and resumes in turn, an end. */
-static bool check_order(enum phase *phase, const char *type, struct err *err) {
-  bool starts = strcmp(type, "session_start") == 0, resumes = strcmp(type, "session_resume") == 0;
+static bool check_order(enum phase *phase, enum record_type type, struct err *err) {
+  bool starts = type == RECORD_SESSION_START, resumes = type == RECORD_SESSION_RESUME;
   if (*phase == ENDED)
     return err_set(err, ERR_CORRUPT, "it stands behind session_end");
   if (*phase == NEW && !starts)
     return err_set(err, ERR_CORRUPT, "a log begins with session_start");
   if (*phase != NEW && starts)
     return err_set(err, ERR_CORRUPT, "a second session_start");
-  if (*phase == STOPPED && strcmp(type, "answer") == 0)
+  if (*phase == STOPPED && type == RECORD_ANSWER)
     return true;
   if (*phase == STOPPED && !resumes)
     return err_set(err, ERR_CORRUPT, "a stopped session goes on with session_resume");
-  *phase = strcmp(type, "session_stop") == 0 ? STOPPED : RUNNING;
-  if (strcmp(type, "session_end") == 0)
+  *phase = type == RECORD_SESSION_STOP ? STOPPED : RUNNING;
+  if (type == RECORD_SESSION_END)
     *phase = ENDED;
   return true;
 }
@@ -189,9 +189,9 @@ static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *
 
 /* Folds the record, and so finds what a resume would: a call that ends and never began, a rule that
  * the workflow has not. */
-static bool check_fold(struct verify_pass *r, const json_t *record, struct err *err) {
+static bool check_fold(struct verify_pass *r, struct err *err) {
   const struct core_source source = {.ctx = r, .blob = blob_of};
-  if (core_apply_json(&r->core, record, NULL, &source, err))
+  if (core_apply(&r->core, &r->draft.record, NULL, &source, err))
     return true;
   struct err raw = *err;
   const char *why =
@@ -199,19 +199,45 @@ static bool check_fold(struct verify_pass *r, const json_t *record, struct err *
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
-static bool check_record(const struct verifier *v, struct verify_pass *r, const json_t *record,
+/* The next record, into the draft. Nearly all are valid, and their text says so; one that is not,
+ * or is no record at all, is built, so that it can be said what is wrong. False: the book says. */
+static bool next_record(struct verify_pass *r) {
+  struct book *b = &r->book;
+  size_t n;
+  if (!book_line(b))
+    return false;
+  buf_clear(&r->texts);
+  if (schema_reader_takes(r->reader, b->line)) {
+    const struct schema_member *members = schema_reader_members(r->reader, &n);
+    record_read_members(&r->draft, members, n, &r->texts);
+  } else {
+    r->json = book_build(b);
+    if (r->json == NULL)
+      return false;
+    record_read(&r->draft, r->json);
+  }
+  return book_keep(b, &r->draft.record);
+}
+
+static void drop_record(struct verify_pass *r) {
+  record_drop(&r->draft);
+  json_decref(r->json);
+  r->json = NULL;
+}
+
+static bool check_record(const struct verifier *v, struct verify_pass *r,
                          struct verify_result *out) {
   struct err *err = &out->why;
-  const char *type = verify_word(record, "type");
-  if (!check_schema(v, record, err) || !check_order(&r->phase, type, err) ||
-      !check_blobs(r, record, err))
+  const struct record *record = &r->draft.record;
+  if ((r->json != NULL && !check_schema(v, r->json, err)) ||
+      !check_order(&r->phase, record->type, err) || !check_blobs(r, err))
     return false;
-  if (strcmp(type, "session_start") == 0) {
-    (void)snprintf(out->session, sizeof out->session, "%s", verify_word(record, "session"));
+  if (record->type == RECORD_SESSION_START) {
+    (void)snprintf(out->session, sizeof out->session, "%s", record_text_c(record, MEMBER_SESSION));
     if (!check_workflow(record, err) || !verify_check_name(&r->book, out->session, err))
       return false;
   }
-  return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, record, err);
+  return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, err);
 }
 
 /* Every head that is known of the session: its record is there, and is that one. */
@@ -276,19 +302,22 @@ static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhas
   int looks = 0;
   *out = (struct verify_result){0};
   b->unhashed = unhashed;
+  r->reader = schema_reader_new(v->schema);
   core_init(&r->core);
   for (;;) {
-    json_t *record = book_next(b);
-    if (record == NULL && b->state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(b)) {
+    bool more = next_record(r);
+    if (!more)
+      drop_record(r);
+    if (!more && b->state == BOOK_TORN && looks++ < TORN_LOOK_COUNT && book_owned(b)) {
       wait_ms(TORN_WAIT_MS);
       if (book_again(b))
         continue;
     }
-    if (record == NULL)
+    if (!more)
       break;
-    sound = check_record(v, r, record, out) && check_heads(heads->items, heads->count, b, out);
-    report_files_note(&r->reports, record);
-    json_decref(record);
+    sound = check_record(v, r, out) && check_heads(heads->items, heads->count, b, out);
+    report_files_take(&r->reports, &r->draft.record);
+    drop_record(r);
     if (!sound)
       break;
     out->records++;
@@ -315,6 +344,8 @@ static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhas
     look_at_reports(r, out);
   report_files_deinit(&r->reports);
   buf_deinit(&r->blob);
+  buf_deinit(&r->texts);
+  schema_reader_free(r->reader);
   core_deinit(&r->core);
   book_close(b);
 }

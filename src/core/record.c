@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
+#include "core/record_key.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -60,6 +61,14 @@ const char *record_type_name(enum record_type type) {
   return type < RECORD_TYPE_COUNT ? type_names[type].p : "";
 }
 
+const char *record_member_name(enum member key) {
+  return keys[key].name.p;
+}
+
+bool record_key_is_tree(enum member key) {
+  return keys[key].is_tree;
+}
+
 enum record_type record_type_named(struct str name) {
   size_t i = 0;
   while (i < RECORD_TYPE_COUNT && !str_eq(type_names[i], name))
@@ -91,7 +100,7 @@ static void fill_key_table(void) {
   }
 }
 
-static enum member record_key_of(const char *name, size_t n) {
+enum member record_key_of(const char *name, size_t n) {
   (void)pthread_once(&key_table.once, fill_key_table);
   for (size_t at = key_slot(name, n); key_table.slots[at] != 0; at = (at + 1) % KEY_SLOT_COUNT)
     if (str_eq(keys[key_table.slots[at] - 1].name, (struct str){name, n}))
@@ -204,30 +213,6 @@ void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
   record_add(d, key, RECORD_TREE)->is.tree = value;
 }
 
-static void put_json(struct record_draft *d, enum member key, json_t *value) {
-  if (keys[key].is_tree)
-    record_put_tree(d, key, json_incref(value));
-  else if (json_is_integer(value))
-    record_put_number(d, key, json_integer_value(value));
-  else if (json_is_string(value))
-    record_put_text(d, key, (struct str){json_string_value(value), json_string_length(value)});
-  else if (json_is_boolean(value))
-    record_put_bool(d, key, json_is_true(value));
-  else if (json_is_null(value))
-    record_put_null(d, key);
-  else /* of a log that may say anything: it is there, and nothing of it can be used */
-    record_put_tree(d, key, json_incref(value));
-}
-
-void record_put_members(struct record_draft *d, const json_t *object) {
-  json_t *source = (json_t *)object;
-  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
-    enum member key = record_key_of(json_object_iter_key(at), json_object_iter_key_len(at));
-    if (key < MEMBER_COUNT)
-      put_json(d, key, json_object_iter_value(at));
-  }
-}
-
 void record_put_body(struct record_draft *d, json_t *object) {
   d->record.body = object;
 }
@@ -306,45 +291,7 @@ void record_free(struct record *record) {
   free(record);
 }
 
-/* --- reading --- */
-
-static bool is_common(const char *key) {
-  static const char *const common[] = {"v", "seq", "ts", "type", "turn", "hash"};
-  bool found = false;
-  for (size_t i = 0; !found && i < ARRAY_LEN(common); i++)
-    found = strcmp(key, common[i]) == 0;
-  return found;
-}
-
-/* Copies the members that only a stage or check record has. */
-static json_t *own_members(const json_t *record) {
-  json_t *body = json_object(), *source = (json_t *)record;
-  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at))
-    if (!is_common(json_object_iter_key(at)))
-      json_object_setn_new_nocheck(body, json_object_iter_key(at), json_object_iter_key_len(at),
-                                   json_incref(json_object_iter_value(at)));
-  return body;
-}
-
-void record_read(struct record_draft *d, const json_t *json) {
-  struct record *r = &d->record;
-  *r = (struct record){.version = json_integer_value(json_at(json, "v")),
-                       .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
-                       .ts = json_view(json_at(json, "ts")),
-                       .type_name = json_view(json_at(json, "type")),
-                       .members = d->members};
-  r->type = record_type_named(r->type_name);
-  if (r->type < RECORD_TYPE_COUNT)
-    r->type_name = type_names[r->type];
-  if (r->type != RECORD_STAGE && r->type != RECORD_CHECK) {
-    record_put_members(d, json);
-    return;
-  }
-  json_t *turn = json_at(json, "turn");
-  if (turn != NULL)
-    put_json(d, MEMBER_TURN, turn);
-  r->body = own_members(json);
-}
+/* --- looking at --- */
 
 void record_drop(struct record_draft *d) {
   let_trees_go(&d->record);

@@ -9,6 +9,7 @@
  *   struct record *r = record_keep(&d);              one block with all its texts; record_free(r)
  *
  *   record_read(&d, json) -> d.record -> record_drop(&d)     to read one back; borrows json
+ *   record_read_members(&d, members, n, &texts)              from its text; borrows `texts`
  *
  * A turn takes about a hundred members, most of them read once, so they are a flat list by number
  * and not a tree. Schemas, values and a stage's body stay trees. */
@@ -233,6 +234,11 @@ void record_free(struct record *record);            /* accepts NULL */
 /* Reads a record back. Unknown members are left out; a PLAIN member that is a list, an object or a
  * real becomes a tree. The draft borrows its texts from json; call record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
+/* The same of an object whose members schema/text.h found. Its texts are put into `texts`, which
+ * was cleared. */
+struct schema_member;
+void record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
+                         struct buf *texts);
 void record_drop(struct record_draft *d);
 
 static inline const struct record_member *record_get(const struct record *r, enum member key) {
@@ -266,6 +272,7 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]);
 bool record_time_parse(const char *text, int64_t *time_ms);
 
 const char *record_type_name(enum record_type type);
+const char *record_member_name(enum member key);
 /* RECORD_TYPE_COUNT: an unknown type. */
 enum record_type record_type_named(struct str name);
 

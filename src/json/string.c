@@ -194,3 +194,56 @@ enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size
   *end = i + 1;
   return JSCAN_OK;
 }
+
+size_t jscan_cross(const char *text, size_t n, size_t from, bool *escaped) {
+  *escaped = false;
+  for (size_t i = jscan_plain_run(text, n, from); i < n; i = jscan_plain_run(text, n, i)) {
+    unsigned char c = (unsigned char)text[i];
+    size_t at = i + 1, len;
+    char out[UTF8_BYTES_MAX];
+    if (c == '"')
+      return at;
+    if (c == '\\') {
+      *escaped = true;
+      if (at < n && simple_escape(text[at]))
+        i += 2;
+      else if (read_escape(text, n, &at, out, &len) == JSCAN_OK)
+        i = at;
+      else
+        return 0;
+      continue;
+    }
+    at = wide_run(text, n, i);
+    if (at == i) /* a control character stops there, too */
+      return 0;
+    i = at;
+  }
+  return 0;
+}
+
+void jscan_decode(struct str raw, struct buf *out) {
+  buf_reserve(out, raw.n + PLAIN_BLOCK);
+  char *to = out->p + out->n;
+  for (size_t i = 0; i < raw.n;) {
+    char c = raw.p[i], plain = c == '\\' && i + 1 < raw.n ? simple_escape(raw.p[i + 1]) : '\0';
+    size_t at = i + 1, len = 0;
+    if (plain) {
+      *to++ = plain;
+      i += 2;
+    } else if (c == '\\') {
+      if (read_escape(raw.p, raw.n, &at, to, &len) == JSCAN_OK)
+        to += len;
+      i = at;
+    } else if ((unsigned char)c >= 0x80) {
+      *to++ = c;
+      i++;
+    } else {
+      len = copy_plain(raw.p + i, raw.n - i, to);
+      assert(len > 0);
+      to += len;
+      i += len;
+    }
+  }
+  out->n = (size_t)(to - out->p);
+  out->p[out->n] = '\0';
+}

@@ -378,7 +378,7 @@ static void note_discriminator(const struct emit *e, struct if_op *o) {
       !has_keyword(e, member, K_CONST))
     return;
   o->key = key;
-  o->word = word;
+  o->word = str_from(word);
 }
 
 static void emit_combinations(struct emit *e) {

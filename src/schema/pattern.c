@@ -6,18 +6,19 @@
 #include "schema/support.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <pcre2.h>
 #include <stdio.h>
 
 /* Most patterns of real schemas are simple enough to be decided without an engine. */
-enum pattern_kind { KIND_REGEX, KIND_ALWAYS, KIND_PREFIX, KIND_EQUAL, KIND_CONTAINS };
+enum pattern_kind { KIND_REGEX, KIND_ALWAYS, KIND_PREFIX, KIND_EQUAL, KIND_CONTAINS, KIND_REPEAT };
 
 struct pattern {
   enum pattern_kind kind;
-  bool anchored; /* tried at the first position only */
-  bool quick;    /* compiled to machine code */
-  size_t literal_length;
-  char *literal;
+  bool anchored;         /* tried at the first position only */
+  bool quick;            /* compiled to machine code */
+  size_t literal_length; /* of KIND_REPEAT: how often */
+  char *literal;         /* of KIND_REPEAT: 256 bytes, 1 for each that may stand there */
   pcre2_code *code;
 };
 
@@ -88,6 +89,35 @@ static enum pattern_status compile_regex(struct pattern *p, const char *source, 
   return PATTERN_INVALID;
 }
 
+/* Letters, digits and ranges of them in ASCII, so often and nothing else: ^[0-9a-f]{64}$ */
+static bool compile_repeat(struct pattern *p, const char *text, size_t length) {
+  enum { TIMES_MAX = 1000 };
+  const char *at = text + 2, *end = text + length;
+  char may[256] = {0};
+  size_t times = 0;
+  if (length < 8 || memcmp(text, "^[", 2) != 0 || end[-2] != '}' || end[-1] != '$')
+    return false;
+  for (; isalnum((unsigned char)*at); at++) {
+    unsigned char from = (unsigned char)*at, to = from;
+    if (at[1] == '-' && isalnum((unsigned char)at[2]))
+      to = (unsigned char)*(at += 2);
+    if (from > to)
+      return false;
+    memset(may + from, 1, (size_t)(to - from) + 1);
+  }
+  if (at == text + 2 || *at++ != ']' || *at++ != '{' || *at == '0')
+    return false;
+  for (; *at >= '0' && *at <= '9' && times <= TIMES_MAX; at++)
+    times = times * 10 + (size_t)(*at - '0');
+  if (at != end - 2 || times == 0 || times > TIMES_MAX)
+    return false;
+  p->kind = KIND_REPEAT;
+  p->literal_length = times;
+  p->literal = xmalloc(sizeof may);
+  memcpy(p->literal, may, sizeof may);
+  return true;
+}
+
 enum pattern_status pattern_compile(const char *text, size_t length, struct pattern **pattern,
                                     struct pattern_error *error) {
   assert(text != NULL || length == 0);
@@ -96,7 +126,7 @@ enum pattern_status pattern_compile(const char *text, size_t length, struct patt
   *pattern = NULL;
   error = error ? error : &unused;
   *error = (struct pattern_error){0};
-  if (compile_simple(p, text, length)) {
+  if (compile_simple(p, text, length) || compile_repeat(p, text, length)) {
     *pattern = p;
     return PATTERN_OK;
   }
@@ -266,6 +296,11 @@ enum pattern_result pattern_match(const struct pattern *pattern, struct pattern_
     break;
   case KIND_EQUAL:
     ok = length == n && !memcmp(text, pattern->literal, n);
+    break;
+  case KIND_REPEAT:
+    ok = length == n;
+    for (size_t i = 0; ok && i < n; i++)
+      ok = pattern->literal[(unsigned char)text[i]];
     break;
   case KIND_CONTAINS:
     scratch->cost += length / 16;

@@ -251,7 +251,8 @@ struct list_op {
 };
 struct if_op {
   uint32_t condition, then_node, else_node;
-  const char *key, *word; /* the condition is: an object's member `key` is `word`; or NULL */
+  const char *key; /* the condition is: an object's member `key` is `word`; or NULL */
+  struct str word;
 };
 struct dependency_op {
   const char *name;

@@ -45,6 +45,9 @@ static inline bool member_ok(struct vm *vm, uint32_t index, const json_t *value,
   return schema_run_member(vm, index, value, key, n);
 }
 
+/* The property of that name, or NULL. */
+const struct property *schema_find_property(struct vm *vm, const struct object_op *o,
+                                            const char *key, size_t length);
 bool schema_run_object(struct vm *vm, const struct node *node, const struct op *op,
                        const json_t *value, struct marks *marks);
 bool schema_run_array(struct vm *vm, const struct node *node, const struct op *op,

@@ -146,9 +146,9 @@ static bool one_of(struct vm *vm, const struct node *node, const struct op *op, 
   return found == 1;
 }
 
-static bool is_const_word(const json_t *value, const char *word) {
-  const char *text = json_string_value(value);
-  return text != NULL && json_string_length(value) == strlen(word) && strcmp(text, word) == 0;
+static bool is_const_word(const json_t *value, struct str word) {
+  return json_is_string(value) &&
+         str_eq((struct str){json_string_value(value), json_string_length(value)}, word);
 }
 
 static bool if_holds(struct vm *vm, const struct if_op *o, const json_t *value,

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-static const struct property *find_property(struct vm *vm, const struct object_op *o,
+const struct property *schema_find_property(struct vm *vm, const struct object_op *o,
                                             const char *key, size_t length) {
   if (!o->table) {
     for (uint32_t i = 0; i < o->count; i++)
@@ -135,7 +135,7 @@ static bool check_members(struct vm *vm, const struct node *node, const struct o
     const char *key = json_object_iter_key(at);
     size_t length = json_object_iter_key_len(at);
     const json_t *member = json_object_iter_value(at);
-    const struct property *p = find_property(vm, o, key, length);
+    const struct property *p = schema_find_property(vm, o, key, length);
     bool ok = true, evaluated = false;
     if (p) {
       if (p->required_bit)

@@ -70,7 +70,7 @@ json_t *line_read(struct str line, bool *duplicate) {
   return NULL;
 }
 
-static json_t *read_once(struct str line, struct err *err) {
+json_t *line_record(struct str line, struct err *err) {
   bool duplicate;
   json_t *record = line_read(line, &duplicate);
   if (record != NULL && !duplicate)
@@ -80,17 +80,25 @@ static json_t *read_once(struct str line, struct err *err) {
   return NULL;
 }
 
-json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
+bool line_check_hash(struct str line, char hash[SHA256_HEX], struct err *err) {
   char next[SHA256_HEX];
-  json_t *record = line_check(line, hash, next, err) ? read_once(line, err) : NULL;
-  if (record != NULL)
-    memcpy(hash, next, SHA256_HEX);
-  return record;
+  if (!line_check(line, hash, next, err))
+    return false;
+  memcpy(hash, next, SHA256_HEX);
+  return true;
 }
 
-json_t *line_parse_unhashed(struct str line, char hash[SHA256_HEX], struct err *err) {
-  json_t *record = has_form(line, err) ? read_once(line, err) : NULL;
+bool line_take_hash(struct str line, char hash[SHA256_HEX], struct err *err) {
+  if (!has_form(line, err))
+    return false;
+  memcpy(hash, line.p + line.n - 66, 64);
+  return true;
+}
+
+json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {
+  char next[SHA256_HEX];
+  json_t *record = line_check(line, hash, next, err) ? line_record(line, err) : NULL;
   if (record != NULL)
-    memcpy(hash, line.p + line.n - 66, 64);
+    memcpy(hash, next, SHA256_HEX);
   return record;
 }

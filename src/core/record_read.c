@@ -1,0 +1,160 @@
+/* Reads records back: from JSON, and from its text. */
+#include "base/log.h"
+#include "core/record.h"
+#include "core/record_key.h"
+#include "format/json_object.h"
+#include "schema/text.h"
+#include "json/scan.h"
+
+#include <assert.h>
+#include <string.h>
+
+static void put_json(struct record_draft *d, enum member key, json_t *value) {
+  if (record_key_is_tree(key))
+    record_put_tree(d, key, json_incref(value));
+  else if (json_is_integer(value))
+    record_put_number(d, key, json_integer_value(value));
+  else if (json_is_string(value))
+    record_put_text(d, key, (struct str){json_string_value(value), json_string_length(value)});
+  else if (json_is_boolean(value))
+    record_put_bool(d, key, json_is_true(value));
+  else if (json_is_null(value))
+    record_put_null(d, key);
+  else /* of a log that may say anything: it is there, and nothing of it can be used */
+    record_put_tree(d, key, json_incref(value));
+}
+
+void record_put_members(struct record_draft *d, const json_t *object) {
+  json_t *source = (json_t *)object;
+  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at)) {
+    enum member key = record_key_of(json_object_iter_key(at), json_object_iter_key_len(at));
+    if (key < MEMBER_COUNT)
+      put_json(d, key, json_object_iter_value(at));
+  }
+}
+
+enum { COMMON_BYTES = 4 }; /* of the longest name that all records have */
+
+static bool is_common(struct str key) {
+  static const struct str common[] = {STR_INIT("v"),    STR_INIT("seq"),  STR_INIT("ts"),
+                                      STR_INIT("type"), STR_INIT("turn"), STR_INIT("hash")};
+  bool found = false;
+  for (size_t i = 0; key.n <= COMMON_BYTES && !found && i < ARRAY_LEN(common); i++)
+    found = str_eq(key, common[i]);
+  return found;
+}
+
+/* Copies the members that only a stage or check record has. */
+static json_t *own_members(const json_t *record) {
+  json_t *body = json_object(), *source = (json_t *)record;
+  for (void *at = json_object_iter(source); at; at = json_object_iter_next(source, at))
+    if (!is_common((struct str){json_object_iter_key(at), json_object_iter_key_len(at)}))
+      json_object_setn_new_nocheck(body, json_object_iter_key(at), json_object_iter_key_len(at),
+                                   json_incref(json_object_iter_value(at)));
+  return body;
+}
+
+void record_read(struct record_draft *d, const json_t *json) {
+  struct record *r = &d->record;
+  *r = (struct record){.version = json_integer_value(json_at(json, "v")),
+                       .seq = (uint64_t)json_integer_value(json_at(json, "seq")),
+                       .ts = json_view(json_at(json, "ts")),
+                       .type_name = json_view(json_at(json, "type")),
+                       .members = d->members};
+  r->type = record_type_named(r->type_name);
+  if (r->type < RECORD_TYPE_COUNT)
+    r->type_name = str_from(record_type_name(r->type));
+  if (r->type != RECORD_STAGE && r->type != RECORD_CHECK) {
+    record_put_members(d, json);
+    return;
+  }
+  json_t *turn = json_at(json, "turn");
+  if (turn != NULL)
+    put_json(d, MEMBER_TURN, turn);
+  r->body = own_members(json);
+}
+
+/* --- its text --- */
+
+static json_t *member_tree(const struct schema_member *m) {
+  struct jscan js;
+  struct jscan_result found;
+  size_t quote = m->type == JSON_STRING; /* in front of the value, and behind it */
+  jscan_init(&js, m->value.p - quote, m->value.n + 2 * quote);
+  if (jscan_value(&js, 0, &found) != JSCAN_OK)
+    BUG("a member that was read is not JSON");
+  jscan_deinit(&js);
+  return found.value;
+}
+
+/* Decoded, with a NUL. There is room. */
+static struct str member_text(const struct schema_member *m, struct buf *texts) {
+  size_t from = texts->n;
+  if (m->type != JSON_STRING)
+    return STR("");
+  if (m->escaped)
+    jscan_decode(m->value, texts);
+  else
+    buf_append(texts, m->value.p, m->value.n);
+  struct str text = {texts->p + from, texts->n - from};
+  buf_putc(texts, '\0');
+  return text;
+}
+
+static void record_put_member(struct record_draft *d, enum member key,
+                              const struct schema_member *m, struct buf *texts) {
+  long number;
+  if (!record_key_is_tree(key) && m->type == JSON_STRING)
+    record_put_text(d, key, member_text(m, texts));
+  else if (!record_key_is_tree(key) && m->type == JSON_INTEGER && str_to_long(m->value, &number))
+    record_put_number(d, key, number);
+  else {
+    json_t *value = member_tree(m);
+    put_json(d, key, value);
+    json_decref(value);
+  }
+}
+
+static int64_t member_number(const struct schema_member *m) {
+  long number;
+  return m->type == JSON_INTEGER && str_to_long(m->value, &number) ? number : 0;
+}
+
+/* v, seq, ts and type. */
+static void read_common(struct record *r, const struct schema_member *m, struct buf *texts) {
+  if (str_eq(m->key, STR("v")))
+    r->version = member_number(m);
+  else if (str_eq(m->key, STR("seq")))
+    r->seq = (uint64_t)member_number(m);
+  else if (str_eq(m->key, STR("ts")))
+    r->ts = member_text(m, texts);
+  else if (str_eq(m->key, STR("type")))
+    r->type_name = member_text(m, texts);
+}
+
+void record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
+                         struct buf *texts) {
+  struct record *r = &d->record;
+  size_t bytes = 0;
+  for (size_t i = 0; i < n; i++)
+    bytes += members[i].value.n + 32; /* more than decoding adds */
+  assert(texts->n == 0 && texts->max == 0);
+  buf_reserve(texts, bytes); /* texts stay where they are */
+  *r = (struct record){.ts = STR(""), .type_name = STR(""), .members = d->members};
+  for (size_t i = 0; i < n; i++)
+    if (members[i].key.n <= COMMON_BYTES)
+      read_common(r, &members[i], texts);
+  r->type = record_type_named(r->type_name);
+  if (r->type < RECORD_TYPE_COUNT)
+    r->type_name = str_from(record_type_name(r->type));
+  bool whole = r->type == RECORD_STAGE || r->type == RECORD_CHECK;
+  r->body = whole ? json_object() : NULL;
+  for (size_t i = 0; i < n; i++) {
+    const struct schema_member *m = &members[i];
+    enum member key = record_key_of(m->key.p, m->key.n);
+    if (whole && !is_common(m->key))
+      json_object_setn_new_nocheck(r->body, m->key.p, m->key.n, member_tree(m));
+    else if (key < MEMBER_COUNT && (!whole || key == MEMBER_TURN))
+      record_put_member(d, key, m, texts);
+  }
+}

@@ -1,0 +1,37 @@
+/* Internal: finds values in JSON text, for those who check it unbuilt. */
+#ifndef SEGUE_SCHEMA_TEXT_FIND_H
+#define SEGUE_SCHEMA_TEXT_FIND_H
+
+#include "base/str.h"
+#include "json/scan.h"
+
+/* Beyond it an object is left to those who build it. */
+enum { TEXT_MEMBERS_MAX = 64 };
+
+/* A value in the text. Scalars were read strictly when it was found; a list or an object was only
+ * crossed, and is read strictly by whoever says yes to it. */
+struct text_value {
+  struct str text; /* of a string without its quotes */
+  int64_t number;  /* of an integer */
+  json_type type;
+  bool escaped, read;
+};
+
+struct text_object {
+  size_t count;
+  uint64_t bits;        /* of keys: one that is not set is that of no key here */
+  const char *kind_key; /* see text_kind */
+  const struct text_value *kind;
+  struct str keys[TEXT_MEMBERS_MAX];
+  struct text_value values[TEXT_MEMBERS_MAX];
+};
+
+size_t text_space(const struct jscan *js, size_t at); /* behind white space */
+/* The value that begins at `at`. The offset behind it, or 0. */
+size_t text_find_value(const struct jscan *js, size_t at, struct text_value *v);
+/* The members of the object that begins at `at`. The offset behind it, or 0: it is none, or a
+ * member stands twice in it, or a key has escapes, or there are too many. */
+size_t text_find_members(const struct jscan *js, size_t at, struct text_object *o);
+struct text_value *text_member(struct text_object *o, struct str key); /* or NULL */
+
+#endif
