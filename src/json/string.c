@@ -195,9 +195,29 @@ enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size
   return JSCAN_OK;
 }
 
+/* Behind what is plain and the escapes of one byte, for as long as whole blocks are there. */
+static size_t cross_blocks(const char *text, size_t n, size_t i, bool *escaped) {
+#if defined(__SSE2__)
+  while (n - i > PLAIN_BLOCK) {
+    int mask = plain_ends(_mm_loadu_si128((const __m128i *)(const void *)(text + i)));
+    if (mask == 0) {
+      i += PLAIN_BLOCK;
+      continue;
+    }
+    i += (size_t)__builtin_ctz((unsigned)mask);
+    if (text[i] != '\\' || !simple_escape(text[i + 1]))
+      break;
+    *escaped = true;
+    i += 2;
+  }
+#endif
+  return jscan_plain_run(text, n, i);
+}
+
 size_t jscan_cross(const char *text, size_t n, size_t from, bool *escaped) {
   *escaped = false;
-  for (size_t i = jscan_plain_run(text, n, from); i < n; i = jscan_plain_run(text, n, i)) {
+  for (size_t i = cross_blocks(text, n, from, escaped); i < n;
+       i = cross_blocks(text, n, i, escaped)) {
     unsigned char c = (unsigned char)text[i];
     size_t at = i + 1, len;
     char out[UTF8_BYTES_MAX];
@@ -205,43 +225,53 @@ size_t jscan_cross(const char *text, size_t n, size_t from, bool *escaped) {
       return at;
     if (c == '\\') {
       *escaped = true;
-      if (at < n && simple_escape(text[at]))
-        i += 2;
-      else if (read_escape(text, n, &at, out, &len) == JSCAN_OK)
-        i = at;
-      else
+      if (read_escape(text, n, &at, out, &len) != JSCAN_OK)
         return 0;
-      continue;
+    } else {
+      at = wide_run(text, n, i);
+      if (at == i) /* a control character stops there, too */
+        return 0;
     }
-    at = wide_run(text, n, i);
-    if (at == i) /* a control character stops there, too */
-      return 0;
     i = at;
   }
   return 0;
+}
+
+/* Copies up to the next backslash of a string that was crossed, or all of it; how much. There is
+ * room for a block more. */
+static size_t copy_to_escape(const char *text, size_t n, char *out) {
+  size_t i = 0;
+#if defined(__SSE2__)
+  const __m128i slash = _mm_set1_epi8('\\');
+  for (; n - i >= PLAIN_BLOCK; i += PLAIN_BLOCK) {
+    __m128i v = _mm_loadu_si128((const __m128i *)(const void *)(text + i));
+    int mask = _mm_movemask_epi8(_mm_cmpeq_epi8(v, slash));
+    _mm_storeu_si128((__m128i *)(void *)(out + i), v);
+    if (mask)
+      return i + (size_t)__builtin_ctz((unsigned)mask);
+  }
+#endif
+  for (; i < n && text[i] != '\\'; i++)
+    out[i] = text[i];
+  return i;
 }
 
 void jscan_decode(struct str raw, struct buf *out) {
   buf_reserve(out, raw.n + PLAIN_BLOCK);
   char *to = out->p + out->n;
   for (size_t i = 0; i < raw.n;) {
-    char c = raw.p[i], plain = c == '\\' && i + 1 < raw.n ? simple_escape(raw.p[i + 1]) : '\0';
-    size_t at = i + 1, len = 0;
-    if (plain) {
+    size_t k = copy_to_escape(raw.p + i, raw.n - i, to);
+    to += k;
+    i += k;
+    char plain = i + 1 < raw.n ? simple_escape(raw.p[i + 1]) : '\0';
+    if (i < raw.n && plain) {
       *to++ = plain;
       i += 2;
-    } else if (c == '\\') {
-      if (read_escape(raw.p, raw.n, &at, to, &len) == JSCAN_OK)
-        to += len;
+    } else if (i < raw.n) {
+      size_t at = i + 1;
+      if (read_escape(raw.p, raw.n, &at, to, &k) == JSCAN_OK)
+        to += k;
       i = at;
-    } else if ((unsigned char)c >= 0x80) {
-      *to++ = c;
-      i++;
-    } else {
-      len = copy_plain(raw.p + i, raw.n - i, to);
-      assert(len > 0);
-      to += len;
-      i += len;
     }
   }
   out->n = (size_t)(to - out->p);
