@@ -29,8 +29,8 @@ bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256
  * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
  */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
-/* The same in two steps: the hash, checked or, for callers that check the chain in another way, taken
- * from the line; and the record. */
+/* The same in two steps: the hash, checked or (for callers that check the chain in another way)
+ * taken from the line; and the record. */
 bool line_check_hash(struct str line, char hash[SHA256_HEX], struct err *err) MUST_CHECK;
 bool line_take_hash(struct str line, char hash[SHA256_HEX], struct err *err) MUST_CHECK;
 json_t *line_record(struct str line, struct err *err);
