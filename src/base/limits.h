@@ -372,13 +372,15 @@
 #define LIMIT_STORE_POLL_MS        2000u          /* between two looks at the queue */
 #define LIMIT_STORE_PIPELINE_BYTES (256u * 1024u) /* of appends that share one sync */
 #define LIMIT_STORE_PIPELINE_COUNT 256u
-#define LIMIT_STORE_COMMIT_COUNT   2u              /* pipelines at once */
-#define LIMIT_STORE_CLAIM_BYTES    (64u * 1024u)   /* of a log that comes with its claim */
-#define LIMIT_STORE_IDLE_COUNT     4u              /* connections that are kept */
-#define LIMIT_STORE_WINDOW_BYTES   (256 * 1024)    /* of a log, read in one go */
-#define LIMIT_STORE_PART_BYTES     (1024u * 1024u) /* of a blob, in one row */
-#define LIMIT_STORE_LABEL_BYTES    128u
-#define LIMIT_STORE_LABEL_COUNT    64u
+#define LIMIT_STORE_COMMIT_COUNT   2u            /* pipelines at once */
+#define LIMIT_STORE_CLAIM_BYTES    (64u * 1024u) /* of a log that comes with its claim */
+#define LIMIT_STORE_IDLE_COUNT     4u            /* connections that are kept */
+/* so long nobody needs one of them before it is closed; one stays */
+#define LIMIT_STORE_IDLE_MS      10000u
+#define LIMIT_STORE_WINDOW_BYTES (256 * 1024)    /* of a log, read in one go */
+#define LIMIT_STORE_PART_BYTES   (1024u * 1024u) /* of a blob, in one row */
+#define LIMIT_STORE_LABEL_BYTES  128u
+#define LIMIT_STORE_LABEL_COUNT  64u
 /* first pause of a session that a worker cannot go on with */
 #define LIMIT_STORE_PAUSE_MS     5000
 #define LIMIT_STORE_PAUSE_MAX_MS 300000 /* longest such pause */

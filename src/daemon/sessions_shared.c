@@ -11,6 +11,7 @@
 #include "store/worker.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,12 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
     break;
   case WORKER_LOST:
     lose_all(ss);
+    break;
+  case WORKER_OUTDATED:
+    log_warn("the tables of the store have version %s now, which this program does not know: it "
+             "lets what runs come to rest and ends. Start the newer segue",
+             what);
+    (void)uv_kill(uv_os_getpid(), SIGTERM); /* as if a person had said so */
     break;
   }
 }

@@ -27,10 +27,11 @@ struct worker_options {
 bool worker_be(const struct worker_options *options, struct err *err) MUST_CHECK;
 
 enum worker_news {
-  WORKER_ASKED, /* somebody elsewhere asks something of a session that is held here: what */
-  WORKER_READY, /* the queue of the store may have something */
-  WORKER_SEATS, /* a provider stands otherwise: store/seats.h */
-  WORKER_LOST   /* the trust in the lease ended: nothing is held any more */
+  WORKER_ASKED,   /* somebody elsewhere asks something of a session that is held here: what */
+  WORKER_READY,   /* the queue of the store may have something */
+  WORKER_SEATS,   /* a provider stands otherwise: store/seats.h */
+  WORKER_LOST,    /* the trust in the lease ended: nothing is held any more */
+  WORKER_OUTDATED /* the tables have another version now (what): take nothing more, and end */
 };
 typedef void (*worker_told_fn)(void *ctx, enum worker_news news, const char *id, const char *what);
 

@@ -1,6 +1,7 @@
 /* append_probe - batches of 3 lines of 500 bytes to many logs of one store at once.
- * usage: append_probe WHERE LOGS BATCHES
- * Prints batches a second, and the median and p99 of one in milliseconds. */
+ * usage: append_probe WHERE LOGS BATCHES [SECONDS]
+ * Prints batches a second, and the median and p99 of one in milliseconds. With SECONDS its lease is
+ * 3 s, it holds the logs for so long, and prints the seconds that it was there. */
 #include "bench.h"
 #include "core/record.h"
 #include "os/loop.h"
@@ -8,8 +9,9 @@
 #include "store/worker.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { LINES = 3, LINE_BYTES = 500, LOGS_MAX = 256 };
+enum { LINES = 3, LINE_BYTES = 500, LOGS_MAX = 1024 };
 
 struct writer {
   struct probe *probe;
@@ -68,11 +70,13 @@ int main(int argc, char **argv) {
   static struct probe p;
   struct store store;
   struct err err;
-  long logs = argc == 4 ? strtol(argv[2], NULL, 10) : 0,
-       batches = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
-  const struct worker_options options = {.lease_ms = 30000};
+  long logs = argc >= 4 ? strtol(argv[2], NULL, 10) : 0,
+       batches = argc >= 4 ? strtol(argv[3], NULL, 10) : 0;
+  long hold_s = argc == 5 ? strtol(argv[4], NULL, 10) : 0;
+  const struct worker_options options = {.lease_ms = hold_s > 0 ? 3000 : 30000};
+  double here_s = bench_now_s();
   if (logs < 1 || logs > LOGS_MAX || batches < 1)
-    die("usage: append_probe WHERE LOGS BATCHES");
+    die("usage: append_probe WHERE LOGS BATCHES [SECONDS]");
   if (!worker_be(&options, &err) || !store_open(&store, argv[1], &err) || !loop_init(&p.loop, &err))
     die("%s", err.text);
   p.took_s = xcalloc((size_t)batches, sizeof *p.took_s);
@@ -90,9 +94,11 @@ int main(int argc, char **argv) {
     write_next(&p.writers[i]);
   (void)uv_run(&p.loop, UV_RUN_DEFAULT);
   double all_s = bench_now_s() - begin;
-  printf("%.1f %.3f %.3f\n", (double)batches / all_s,
+  printf("%.1f %.3f %.3f ", (double)batches / all_s,
          bench_quantile(p.took_s, (size_t)batches, 0.5) * 1e3,
          bench_quantile(p.took_s, (size_t)batches, 0.99) * 1e3);
+  (void)sleep((unsigned)hold_s); /* its lease is a thread's */
+  printf("%.1f\n", bench_now_s() - here_s);
   for (long i = 0; i < logs; i++)
     store_close(p.writers[i].log);
   worker_leave_all();

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """A store on PostgreSQL beside pgbench, which calls the same function on the same server: appends of
-many sessions, turns through a daemon, one session alone, submit to first call, take-over.
+many sessions, turns through a daemon and its processor time beside one with files, one session alone,
+submit to first call, take-over, an idle worker, many held sessions, a queue that fits nobody, a long
+log.
 
-usage: store_bench.py BUILD_DIR [SESSIONS]
+usage: store_bench.py BUILD_DIR [SESSIONS] [MEGABYTES]     of the long log
 The server is a private one on this machine, with fsync.
 """
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -20,11 +24,13 @@ sys.path[:0] = [TESTS + "/system", TESTS + "/support"]
 
 import postgres  # noqa: E402
 import shared_daemon_test  # noqa: E402
-from support import BUILD, expect  # noqa: E402
-from submit_bench import REPLIES, TURNS, WORKFLOW, cpu_ms, row  # noqa: E402
+from daemon import DaemonBox  # noqa: E402
+from support import BUILD, SEGUE, expect  # noqa: E402
+from submit_bench import REPLIES, TURNS, WORKFLOW, client, cpu_ms, row  # noqa: E402
 
 PROBE = BUILD + "/helpers/append_probe"
 SESSIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
+MEGABYTES = int(sys.argv[3]) if len(sys.argv) > 3 else 256
 SECONDS, ROUNDS = 6, 3
 APPEND = """\\set next :seq + 3
 SELECT segue.append(('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0'))::uuid, 1, :seq, \
@@ -132,6 +138,131 @@ def seconds(ts):
     return time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + part)
 
 
+def posted(sessions, url=None):
+    """The processor time of a daemon that gets sessions over its socket, a record of theirs, in ms."""
+    with contextlib.ExitStack() as boxes:
+        box = boxes.enter_context(DaemonBox())
+        if url is not None:
+            box.env["SEGUE_STORE"] = url
+            del box.env["SEGUE_LOGS"]
+        box.serve("-n", "16", *(["--logs", box.logs] if url else []))
+        body = json.dumps({"workflow": {"text": WORKFLOW, "name": "three"}, "task": "the work", "cwd": box.cwd,
+                           "scenario": {"text": json.dumps(REPLIES)}}).encode()
+        before = cpu_ms(box.process.pid)
+        client(box.socket, body, sessions)
+
+        def all_over():
+            rows = box.segue("ls", "--json", "-n", "1000", "-s", "complete").stdout.splitlines()
+            return len(rows) == sessions
+        box.until(all_over, "they do not end")
+        return (cpu_ms(box.process.pid) - before) / sessions
+
+
+def polled():
+    """Milliseconds from a submit to the first record elsewhere, where no notification comes through."""
+    found = []
+    with Fleet("30s") as fleet, shared_daemon_test.pooler(fleet.store.rsplit("/", 1)[1]) as url:
+        if url is None:
+            return None
+        fleet.env["SEGUE_STORE"] = url
+        fleet.serve("-n", "4")
+        flow, said = fleet.file("w.yaml", WORKFLOW), fleet.file("s.json", json.dumps(REPLIES))
+        for _ in range(5):
+            begin = time.monotonic()
+            done = fleet.segue("submit", flow, "--scenario", said, "--cwd", fleet.cwd, "-t", "x")
+            expect(done.returncode == 0, done)
+            sid = done.stdout.decode().strip().rsplit("#", 1)[-1]
+            fleet.until(lambda i=sid: fleet.count(f"seq > 2 AND id = '{i}'") == 1, "it begins")
+            found.append(time.monotonic() - begin)
+    return max(found) * 1000
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
+def idle():
+    """Statements a second, connections, and what its memory has above one with files, in MiB."""
+    with DaemonBox() as box:
+        box.serve()
+        time.sleep(2)  # it settles
+        files = resident_kib(box.process.pid)
+        box.end()
+    with Fleet("30s") as fleet:
+        daemon = fleet.serve()
+        database = fleet.store.rsplit("/", 1)[1]
+        time.sleep(15)  # connections that were needed once are closed
+        begin, before = time.monotonic(), statement_count(fleet)
+        time.sleep(20)  # what is measured
+        rate = (statement_count(fleet) - before) / (time.monotonic() - begin)
+        connections = int(fleet.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'segue %' AND "
+                                    f"datname = '{database}'"))
+        return rate, connections, (resident_kib(daemon.pid) - files) / 1024
+
+
+def statement_count(fleet):
+    """All transactions but the one that asks."""
+    return int(fleet.sql("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"))
+
+
+def fits_nobody(server):
+    """Milliseconds of a claim with 10,000 ready sessions before it that need a label of nobody."""
+    database, _ = server.fresh()
+    worker = "00000000-0000-4000-9000-000000000000"
+    server.sql(f"SELECT segue.enter('{worker}', 'bench', '{{}}', 'bench', 3600000)", database)
+    server.sql("INSERT INTO segue.session (id, state, rest, needs, seq) SELECT gen_random_uuid(), 'ready', 'ready', "
+               "'{nobody}', 1 FROM generate_series(1, 10000)", database)
+    server.sql("ANALYZE segue.session", database)
+    script = server.dir + "/claim.sql"
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f"SELECT * FROM segue.claim('{worker}', 8, '{{}}', 65536);\n")
+    os.chmod(script, 0o644)
+    said = server.run("pgbench", "-h", server.dir, "-U", "postgres", "-n", "-M", "extended", "-c", "1", "-t",
+                      "50", "-f", script, database).decode()
+    return float(re.search(r"latency average = ([0-9.]+)", said)[1])
+
+
+def held(server):
+    """Renewals in a third of the lease, with as many sessions held as append_probe takes."""
+    database, url = server.fresh()
+    server.sql(f"ALTER DATABASE {database} SET track_functions = 'pl'")
+    with subprocess.Popen([PROBE, url, "1000", "1000", "9"], stdout=subprocess.PIPE) as probe:
+        expect(probe.wait() == 0, "append_probe failed")
+        held_s = float(probe.stdout.read().split()[3])
+    calls = int(server.sql("SELECT sum(calls) FROM pg_stat_user_functions WHERE funcname = 'renew'", database))
+    return calls / (held_s / 1.0)  # its lease is 3 s
+
+
+def long_log(server):
+    """MiB that `verify` of a long log in the store takes."""
+    _, url = server.fresh()
+    with Fleet("30s", store=url) as fleet:
+        sid = "01990000-0000-7000-8000-000000000001"
+        folder = fleet.dir + "/long"
+        os.mkdir(folder)
+        with open(f"{folder}/{sid}.ndjson", "wb") as f:
+            last, text = "0" * 64, "x" * 60000
+            for seq in range(1, MEGABYTES * 17 + 2):
+                kind = {"type": "session_start", "session": sid, "workflow": {"name": "long"}} if seq == 1 else \
+                       {"type": "note", "text": text}
+                if seq == MEGABYTES * 17 + 1:
+                    kind = {"type": "session_end", "outcome": "complete"}
+                line = json.dumps({"v": 1, "seq": seq, "ts": "2026-01-01T00:00:00.000Z", **kind},
+                                  separators=(",", ":")).encode()[:-1]
+                last = hashlib.sha256(last.encode() + line).hexdigest()
+                f.write(line + f',"hash":"{last}"}}\n'.encode())
+        done = fleet.segue("store", "import", folder, "--store", url, timeout=1800)
+        expect(done.returncode == 0, done)
+        os.unlink(f"{folder}/{sid}.ndjson")
+        pid = subprocess.Popen([SEGUE, "verify", "--store", url, sid], env=fleet.env, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(pid.pid, 0)
+        pid.returncode = os.waitstatus_to_exitcode(status)
+        expect(pid.returncode in (0, 1), "verify", pid.returncode)
+        return used.ru_maxrss / 1024
+
+
 def main():
     why = postgres.missing()
     if why:
@@ -152,10 +283,25 @@ def main():
         row("of pgbench's", turns / tps, "", ">= 0.35")
         row("processor time of the daemon, a record", cpu, "ms")
         row("submit to the first call elsewhere, median", first_call(), "ms", "<= 20")
+        late = polled()
+        if late is not None:
+            row("the same behind a pooler, where no notice comes", late, "ms", "<= 2200")
         for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
             took = [take_over(number) for _ in range(ROUNDS)]
             row(f"take-over after {number.name}, lease 1 s: the longest", max(took), "s",
                 "<= 0.5" if number == signal.SIGTERM else "<= 1.4")
+
+        rounds = [(posted(200), posted(200, server.fresh()[1])) for _ in range(ROUNDS)]
+        row("processor time of a daemon with files", statistics.median(r[0] for r in rounds), "ms/session")
+        row("of one with the store", statistics.median(r[1] for r in rounds), "ms/session")
+        row("of that with files", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
+        rate, connections, memory = idle()
+        row("an idle worker: statements", rate, "a second", "<= 1")
+        row("connections", connections, "", "<= 4")
+        row("memory above a daemon with files", memory, "MiB", "<= 4")
+        row("renewals each third of a lease, 1,000 held", held(server), "", "<= 1")
+        row("a claim behind 10,000 that fit nobody", fits_nobody(server), "ms", "<= 20")
+        row(f"memory of verify, a log of {MEGABYTES} MB", long_log(server), "MiB", "<= 64")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Several daemons on one store: one queue, and what happens when one of them dies, hangs or goes."""
+import contextlib
 import json
 import os
 import signal
@@ -365,12 +366,14 @@ def cancelled_wherever_they_are():
         expect([r["status"] for r in rows] == ["cancelled", "cancelled"], rows)
 
 
-def behind_a_pooler():
+@contextlib.contextmanager
+def pooler(database):
+    """Stands between: the address of the database behind it, or None."""
     program = "/usr/sbin/pgbouncer"
     if not os.path.exists(program):
         print("skipped: there is no pgbouncer")
+        yield None
         return
-    database = SERVER.database().rsplit("/", 1)[1]
     ini = SERVER.dir + "/pgbouncer.ini"
     with open(ini, "w", encoding="utf-8") as f:
         f.write(f"[databases]\n* = user=postgres host={SERVER.dir}\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n"
@@ -378,24 +381,29 @@ def behind_a_pooler():
                 "default_pool_size = 5\n"
                 f"logfile = {SERVER.dir}/pgbouncer.log\nignore_startup_parameters = extra_float_digits\n")
     os.chmod(ini, 0o644)
-    pooler = subprocess.Popen([program, "-q", ini], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, cwd=SERVER.dir, **SERVER.drop)
+    process = subprocess.Popen([program, "-q", ini], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, cwd=SERVER.dir, **SERVER.drop)
     try:
         end = time.monotonic() + WAIT_S
         while not os.path.exists(SERVER.dir + "/.s.PGSQL.6432"):
-            expect(time.monotonic() < end and pooler.poll() is None, "pgbouncer does not start")
+            expect(time.monotonic() < end and process.poll() is None, "pgbouncer does not start")
             time.sleep(0.02)  # a look at a time
-        url = (f"postgres://postgres@{urllib.parse.quote(SERVER.dir, safe='')}/{database}"
-               "?port=6432")
+        yield f"postgres://postgres@{urllib.parse.quote(SERVER.dir, safe='')}/{database}?port=6432"
+    finally:
+        process.terminate()
+        process.wait(WAIT_S)
+
+
+def behind_a_pooler():
+    with pooler(SERVER.database().rsplit("/", 1)[1]) as url:
+        if url is None:
+            return
         with Fleet("2s", store=url) as fleet:
             fleet.serve()
             fleet.serve()
             ids = fleet.submit(fleet.workflow(), 6)
             fleet.all_complete(ids)
             expect(len(fleet.starts()) == 6 * MOVEMENTS, "a call was repeated")
-    finally:
-        pooler.terminate()
-        pooler.wait(WAIT_S)
 
 
 def wrong_words():

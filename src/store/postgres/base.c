@@ -120,36 +120,91 @@ struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct
   return conn;
 }
 
+/* Only one of ours, which its name tells: a number can be another's by now. */
+static void end_lost(struct pg_base *pg, struct conn *conn) {
+  int lost[LIMIT_STORE_IDLE_COUNT];
+  char who[BASE_WHO_BYTES], number[16];
+  enum conn_failure failure;
+  struct err err;
+  (void)pthread_mutex_lock(&pg->lock);
+  size_t n = pg->lost_count;
+  memcpy(lost, pg->lost, sizeof lost);
+  memcpy(who, pg->who, sizeof who);
+  pg->lost_count = 0;
+  (void)pthread_mutex_unlock(&pg->lock);
+  for (size_t i = 0; i < n && conn_is_open(conn); i++) {
+    (void)snprintf(number, sizeof number, "%d", lost[i]);
+    const struct conn_arg args[] = {arg_text(number), arg_text(who)};
+    conn_free(conn_ask(conn,
+                       "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a "
+                       "WHERE a.pid = $1::int AND a.application_name = $2 AND "
+                       "a.usename = current_user AND a.pid <> pg_backend_pid()",
+                       LIMIT_STORE_ASK_MS, args, ARRAY_LEN(args), false, &failure, &err));
+  }
+}
+
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err) {
   struct conn *conn = NULL;
   (void)pthread_mutex_lock(&pg->lock);
   for (size_t i = 0; conn == NULL && i < ARRAY_LEN(pg->idle); i++) {
-    conn = pg->idle[i];
-    pg->idle[i] = NULL;
+    conn = pg->idle[i].conn;
+    pg->idle[i].conn = NULL;
   }
+  bool lost = pg->lost_count > 0;
   (void)pthread_mutex_unlock(&pg->lock);
-  return conn ? conn : base_connect(pg, failure, err);
+  conn = conn ? conn : base_connect(pg, failure, err);
+  if (conn != NULL && lost)
+    end_lost(pg, conn);
+  return conn;
 }
 
 void base_give(struct pg_base *pg, struct conn *conn) {
+  if (conn != NULL && !conn_is_open(conn)) {
+    base_drop(pg, conn);
+    return;
+  }
   (void)pthread_mutex_lock(&pg->lock);
-  for (size_t i = 0; conn_is_open(conn) && i < ARRAY_LEN(pg->idle); i++)
-    if (pg->idle[i] == NULL) {
-      pg->idle[i] = conn;
+  for (size_t i = 0; conn != NULL && i < ARRAY_LEN(pg->idle); i++)
+    if (pg->idle[i].conn == NULL) {
+      pg->idle[i] = (struct base_idle){conn, clock_boot_ms()};
       conn = NULL;
     }
   (void)pthread_mutex_unlock(&pg->lock);
   conn_close(conn);
 }
 
-static void base_drop_idle(struct pg_base *pg) {
-  for (size_t i = 0; i < ARRAY_LEN(pg->idle); i++) {
+void base_drop(struct pg_base *pg, struct conn *conn) {
+  if (conn == NULL)
+    return;
+  (void)pthread_mutex_lock(&pg->lock);
+  bool named = pg->keeper.runs; /* else other programs have the same name */
+  if (named && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
+    pg->lost[pg->lost_count++] = conn_backend(conn);
+  (void)pthread_mutex_unlock(&pg->lock);
+  conn_close(conn);
+}
+
+static void drop_idle_since(struct pg_base *pg, size_t from, uint64_t since_ms) {
+  for (size_t i = from; i < ARRAY_LEN(pg->idle); i++) {
+    struct conn *conn = NULL;
     (void)pthread_mutex_lock(&pg->lock);
-    struct conn *conn = pg->idle[i];
-    pg->idle[i] = NULL;
+    if (pg->idle[i].since_ms <= since_ms) {
+      conn = pg->idle[i].conn;
+      pg->idle[i].conn = NULL;
+    }
     (void)pthread_mutex_unlock(&pg->lock);
     conn_close(conn);
   }
+}
+
+void base_drop_idle(struct pg_base *pg) {
+  drop_idle_since(pg, 0, UINT64_MAX);
+}
+
+void base_trim(struct pg_base *pg) {
+  uint64_t now = clock_boot_ms();
+  if (now > LIMIT_STORE_IDLE_MS)
+    drop_idle_since(pg, 1, now - LIMIT_STORE_IDLE_MS);
 }
 
 bool base_pause(unsigned tries, uint64_t until) {

@@ -42,6 +42,11 @@ struct keeper {
   atomic_bool ends;
 };
 
+struct base_idle {
+  struct conn *conn;
+  uint64_t since_ms; /* clock_boot_ms */
+};
+
 struct commit_slot { /* commit.c: what is on its way to the server */
   struct pg_base *pg;
   uv_work_t work;
@@ -56,7 +61,9 @@ struct pg_base {
   char shown[URL_SHOWN_BYTES];
   struct url_options options;
   pthread_mutex_t lock;
-  struct conn *idle[LIMIT_STORE_IDLE_COUNT];
+  struct base_idle idle[LIMIT_STORE_IDLE_COUNT]; /* the first ones are taken first */
+  int lost[LIMIT_STORE_IDLE_COUNT]; /* the server's processes for connections that broke */
+  size_t lost_count;
   bool checked; /* its tables are ours */
   char who[BASE_WHO_BYTES];
   struct keeper keeper;
@@ -74,6 +81,7 @@ struct pg_base {
   struct list seats_kept; /* struct seat, to be given back once the store answers */
   _Atomic uint64_t seats; /* that were ever asked for: their numbers */
   atomic_bool unsure;     /* the store says that more is held here than is known */
+  atomic_bool outdated;   /* the tables have another version now, and that was told */
   struct list waiting;    /* struct shared_log, to be appended; the loop's thread only */
   struct commit_slot commits[LIMIT_STORE_COMMIT_COUNT];
   uv_loop_t *loop; /* while it is watched ... */
@@ -110,6 +118,13 @@ struct pg_base *base_of(const char *url, struct err *err);
 
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 void base_give(struct pg_base *pg, struct conn *conn);
+/* Closes one that may have half a request in it: the server's end of it, which may hold rows locked
+ * and wait for the rest, is ended too once another connection is taken. */
+void base_drop(struct pg_base *pg, struct conn *conn);
+/* Closes what nobody has needed for a while; one stays. */
+void base_trim(struct pg_base *pg);
+/* Closes all that are idle: the next ones have the worker's name, by which they can be ended. */
+void base_drop_idle(struct pg_base *pg);
 /* A new one, for who keeps it. */
 struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 /* Only for what may be asked twice. */

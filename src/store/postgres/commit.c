@@ -137,7 +137,7 @@ static bool fly_together(struct commit_flight *f) {
   if (ok)
     base_give(f->pg, conn);
   else
-    conn_close(conn); /* half a pipeline may be in it */
+    base_drop(f->pg, conn); /* half a pipeline may be in it */
   return ok;
 }
 

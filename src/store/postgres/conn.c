@@ -24,6 +24,7 @@ struct conn {
   PGconn *pg;
   char shown[URL_SHOWN_BYTES];
   bool pipelined;
+  int backend;
 };
 
 static void ignore_notice(void *ctx, const PGresult *notice) {
@@ -171,6 +172,7 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
   (void)snprintf(conn->shown, sizeof conn->shown, "%s", shown);
   conn->pg = pq->connectdbParams(keywords, values, 0);
   bool ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+  conn->backend = ok ? pq->backendPID(conn->pg) : 0;
   if (ok) {
     pq->setNoticeReceiver(conn->pg, ignore_notice, NULL);
     ok = pq->setnonblocking(conn->pg, 1) == 0 && check_server(conn, failure, err);
@@ -189,6 +191,10 @@ void conn_close(struct conn *conn) {
   if (conn->pg != NULL)
     conn->pq->finish(conn->pg);
   free(conn);
+}
+
+int conn_backend(const struct conn *conn) {
+  return conn->backend;
 }
 
 bool conn_is_open(const struct conn *conn) {

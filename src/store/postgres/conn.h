@@ -43,6 +43,7 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
                        enum conn_failure *failure, struct err *err);
 void conn_close(struct conn *conn); /* NULL is fine */
 bool conn_is_open(const struct conn *conn);
+int conn_backend(const struct conn *conn); /* the server's process for it, also once it is lost */
 
 /* binary: the answer's bytes as they are, for one column of bytea. NULL: failure and err tell. */
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,

@@ -134,6 +134,7 @@ static void keeper_rename(struct pg_base *pg) {
   uuid_new(pg->keeper.worker);
   (void)snprintf(pg->who, sizeof pg->who, "segue %s", pg->keeper.worker);
   (void)pthread_mutex_unlock(&pg->lock);
+  base_drop_idle(pg);
 }
 
 /* All that is held is another's from now on; a new worker begins in this program. */
@@ -219,17 +220,36 @@ static bool keeper_plain(struct keeping *k, const char *sql) {
   return ok;
 }
 
+/* Tells once that another segue gave the tables another version. */
+static void keeper_version(struct pg_base *pg, struct conn *conn, const PGresult *polled) {
+  enum conn_failure failure;
+  struct err err;
+  PGresult *answer = NULL;
+  if (polled == NULL) /* newer tables may know no such call */
+    answer = conn_ask(conn, "SELECT NULL, NULL, version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL,
+                      0, false, &failure, &err);
+  const PGresult *told = polled ? polled : answer;
+  if (told != NULL && conn_rows(told) == 1 && conn_number(told, 0, 2) != BASE_VERSION &&
+      !atomic_exchange(&pg->outdated, true))
+    base_tell(pg, WORKER_OUTDATED, "", conn_text(told, 0, 2));
+  conn_free(answer);
+}
+
 /* Looks at the queue and at the providers. Without an answer whoever watches looks at the queue. */
 static void keeper_poll(struct pg_base *pg, struct conn *conn) {
   struct err err;
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(pg->keeper.worker)};
-  PGresult *answer = conn_ask(conn, "SELECT * FROM segue.poll($1)", pg->keeper.ttl_ms / 6 + 200,
-                              args, ARRAY_LEN(args), false, &failure, &err);
+  PGresult *answer = conn_ask(
+      conn,
+      "SELECT p.o_ready, p.o_providers, (SELECT version FROM segue.meta) FROM segue.poll($1) p",
+      pg->keeper.ttl_ms / 6 + 200, args, ARRAY_LEN(args), false, &failure, &err);
   if (answer == NULL || conn_text(answer, 0, 0)[0] == 't' || atomic_load(&pg->unsure))
     base_tell(pg, WORKER_READY, "", "");
   if (answer != NULL && seats_learn(pg, conn_text(answer, 0, 1)))
     base_tell(pg, WORKER_SEATS, "", "");
+  if (answer != NULL || failure == CONN_REFUSED)
+    keeper_version(pg, conn, answer);
   conn_free(answer);
 }
 
@@ -269,6 +289,7 @@ static void keeper_work(struct keeping *k) {
       keeper_poll(pg, k->conn);
     if (conn_is_open(k->conn))
       seats_settle(pg, k->conn);
+    base_trim(pg);
     if (k->freed)
       base_tell(pg, WORKER_SEATS, "", "");
     k->freed = false;

@@ -20,6 +20,7 @@
   X(connectionNeedsPassword)                                                                       \
   X(socket)                                                                                        \
   X(serverVersion)                                                                                 \
+  X(backendPID)                                                                                    \
   X(parameterStatus)                                                                               \
   X(setNoticeReceiver)                                                                             \
   X(sendQuery)                                                                                     \
