@@ -101,7 +101,7 @@ static void rows_say_what_logs_say(void **state) {
     (void)snprintf(name, sizeof name, "p%d\n", i % 3);
     assert_string_equal(index_text(x, row->providers), name);
     assert_int_equal(row->methods, 1u << STAGE_WHEN);
-    assert_int_equal(row->flags, INDEX_OVER);
+    assert_int_equal(row->flags, INDEX_OVER | INDEX_ENDED);
     assert_int_equal(row->seq, 4);
     assert_int_equal(row->started_ms % 1000, i);
   }
