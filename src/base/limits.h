@@ -366,6 +366,7 @@
 #define LIMIT_STORE_TRY_MS         10000u  /* how long a failed request is tried again */
 #define LIMIT_STORE_BACKOFF_MS     50u     /* before the first of these tries; then doubled ... */
 #define LIMIT_STORE_BACKOFF_MAX_MS 5000u   /* ... up to this */
+#define LIMIT_STORE_ANSWER_MS      30000u  /* for what is asked of another worker */
 #define LIMIT_STORE_LEASE_MS       30000u  /* a worker's lease, unless --lease says it */
 #define LIMIT_STORE_LEASE_MIN_MS   1000u
 #define LIMIT_STORE_LEASE_MAX_MS   3600000u
@@ -438,6 +439,8 @@
 #define LIMIT_API_HEARTBEAT_MS 15000
 #define LIMIT_API_DELTA_BYTES                                                                      \
   (16u * 1024u) /* pieces of text waiting for one reader; more are dropped */
+#define LIMIT_API_FETCH_BYTES                                                                      \
+  (256u * 1024u) /* of a shared store's log, read at once for watchers */
 #define LIMIT_API_FOREIGN_MS                                                                       \
   500 /* between two looks at the log of a session that another program runs */
 #define LIMIT_API_PAGE_COUNT  1000u  /* sessions of one answer */

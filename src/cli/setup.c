@@ -13,6 +13,7 @@
 #include "host/preflight.h"
 #include "host/workspace_set.h"
 #include "provider/agent/agent.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -101,6 +102,34 @@ bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
   if (cli_flag(args, "no-lock"))
     json_object_set_new(config, "lock", json_false());
   return ok;
+}
+
+bool setup_on(const struct cli_args *args, json_t *config, struct err *err) {
+  const char *text = cli_value(args, "on");
+  if (text == NULL)
+    return true;
+  json_t *labels = json_array();
+  bool ok = cli_is_utf8("--on", text, err);
+  for (size_t n; ok && text != NULL; text = text[n] == ',' ? text + n + 1 : NULL) {
+    n = strcspn(text, ",");
+    json_array_append_new(labels, json_stringn(text, n));
+  }
+  ok = ok && worker_labels_check(labels, err);
+  if (ok)
+    json_object_set(config, "on", labels);
+  json_decref(labels);
+  return ok;
+}
+
+bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err *err) {
+  const char *logs = cli_value(args, "logs");
+  bool shared = logs != NULL && store_is_address(logs);
+  const char *label = shared ? config_shared_label(&setup->user, setup->cwd) : NULL;
+  if (cli_value(args, "on") != NULL && !shared)
+    return err_set(err, ERR_USAGE, "--on goes with --store");
+  if (cli_value(args, "on") == NULL && label != NULL)
+    json_object_set_new(setup->config, "on", json_pack("[s]", label));
+  return setup_on(args, setup->config, err);
 }
 
 static bool read_providers(const struct cli_args *args, const struct provider_registry *registry,

@@ -42,6 +42,13 @@ struct setup {
     "no-lock", 0, NULL, "edit though another session edits the same folder", false                 \
   }
 
+/* And run and submit, with a shared store: which workers may take the session. */
+#define SETUP_ON_OPTION                                                                            \
+  {                                                                                                \
+    "on", 0, "LABEL[,LABEL]",                                                                      \
+        "in a shared store: workers with these labels may take it; else this machine", false       \
+  }
+
 /* Takes everything from the flags but the workflow. False: a message was printed, and *status is
  * the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
@@ -72,6 +79,11 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
 
 /* Puts SETUP_PLACE_OPTIONS into the config, or the body of a request. */
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
+
+/* --on into the config, or the body of a request; of a session that begins here also what the
+ * user's shared_paths say of its folder. */
+bool setup_on(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
+bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err *err) MUST_CHECK;
 
 /* A task from --task or --task-file (- is stdin); empty when neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;

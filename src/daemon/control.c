@@ -16,6 +16,7 @@
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "store/select.h"
+#include "store/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,17 @@ void control_reply_session(const struct control *api, struct server_request *r, 
   view_deinit(&v);
 }
 
+/* A request that waits for the store must not hold up the loop for one that does not answer. False:
+ * answered. */
+static bool control_store_answers(const struct control *api, struct server_request *r) {
+  struct err err = {0};
+  if (worker_answers(api->sessions->env->store, &err))
+    return true;
+  server_set_header(r, "Retry-After", "1");
+  server_problem(r, 503, NULL, "%s", err.text);
+  return false;
+}
+
 /* The whole id for an id, a unique beginning of one, or "last". False: answered. */
 bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
@@ -46,6 +58,8 @@ bool control_find(const struct control *api, struct server_request *r, char id[S
     memcpy(id, word, STORE_ID_BYTES);
     return true;
   }
+  if (!control_store_answers(api, r))
+    return false;
   if ((!is_id && strcmp(word, "last") != 0) ||
       !store_find(api->sessions->env->store, word, &ref, &err)) {
     server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
@@ -58,6 +72,8 @@ bool control_find(const struct control *api, struct server_request *r, char id[S
 struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(api->sessions, id);
+  if (!view_is_in_memory(api->sessions, id) && !control_store_answers(api, r))
+    return NULL;
   if (e == NULL)
     e = sessions_adopt(api->sessions, id, &err);
   if (e == NULL || e->brief.seq == 0) {

@@ -56,6 +56,8 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
                    "the cancel is not accepted yet: %s. It is tried again while this daemon runs, "
                    "but forgotten with it: ask again to be sure",
                    why);
+  } else if (what == CANCEL && e->sessions->shared) {
+    server_problem(r, 504, NULL, "%s", why); /* its worker did not do it in time */
   } else if (what == FIRST_RECORD && broken != NULL && broken->code == ERR_LIMIT) {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, 503, NULL, "%s", why);

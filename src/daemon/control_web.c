@@ -19,8 +19,8 @@ static void on_idle(void *ctx) {
 
 /* Tells the pages how those stand that wait here: their logs say no more than that they began. */
 static size_t control_live(void *ctx, struct page_live **list) {
-  static const enum entry_state states[] = {ENTRY_WRITING, ENTRY_QUEUED, ENTRY_BROKEN,
-                                            ENTRY_RUNNING};
+  static const enum entry_state states[] = {ENTRY_WRITING, ENTRY_QUEUED, ENTRY_OPENING,
+                                            ENTRY_BROKEN, ENTRY_RUNNING};
   const struct control *api = ctx;
   size_t count = 0, n = 0;
   for (size_t k = 0; k < ARRAY_LEN(states); k++)

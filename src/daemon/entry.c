@@ -13,6 +13,7 @@ const char *entry_status(const struct daemon_entry *e) {
   switch (e->state) {
   case ENTRY_WRITING:
   case ENTRY_QUEUED:
+  case ENTRY_OPENING:
     return "queued";
   case ENTRY_RUNNING:
     if (brief_is_over(&e->brief))
@@ -38,14 +39,15 @@ const char *entry_message(const struct daemon_entry *e) {
 bool entry_is_elsewhere(const struct daemon_entry *e) {
   struct store_ref ref;
   uint64_t bytes;
-  if (e->state != ENTRY_QUEUED || e->session != NULL)
+  if (e->state != ENTRY_QUEUED || e->session != NULL || e->sessions->shared) /* it was claimed */
     return false;
   entry_ref(e, &ref);
   return store_is_owned(&ref) || (store_bytes(&ref, &bytes) && bytes != e->brief.bytes);
 }
 
 bool entry_is_live(const struct daemon_entry *e) {
-  return e->state == ENTRY_QUEUED || e->state == ENTRY_RUNNING || e->state == ENTRY_BROKEN;
+  return e->state == ENTRY_QUEUED || e->state == ENTRY_OPENING || e->state == ENTRY_RUNNING ||
+         e->state == ENTRY_BROKEN;
 }
 
 size_t entry_position(const struct daemon_entry *e) {
@@ -123,8 +125,13 @@ static bool entry_look_at_all(struct list *list) {
   return any;
 }
 
-static void on_looks(uv_timer_t *timer) {
+void sessions_on_looks(uv_timer_t *timer) {
   struct sessions *ss = timer->data;
+  if (ss->shared) {
+    if (!sessions_look_at_others(ss))
+      uv_timer_stop(&ss->looks);
+    return;
+  }
   bool over = entry_look_at_all(&ss->lists[ENTRY_OVER]),
        waiting = entry_look_at_all(&ss->lists[ENTRY_QUEUED]);
   if (!over && !waiting)
@@ -138,10 +145,13 @@ void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last
     entry_ref(e, &ref);
     e->feed = feed_new(ss->events, &ref, on_emptied, e);
     feed_grow(e->feed, e->session ? session_log_bytes(e->session) : e->brief.bytes);
-    if (e->state == ENTRY_OVER || entry_is_elsewhere(e))
+    bool shared = ss->shared && e->session == NULL;
+    if (shared)
+      e->foreign = true;
+    else if (e->state == ENTRY_OVER || entry_is_elsewhere(e))
       look_for_others(e);
     if (e->foreign || e->state == ENTRY_QUEUED)
-      uv_timer_start(&ss->looks, on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
+      uv_timer_start(&ss->looks, sessions_on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
   }
   feed_watch(e->feed, r, last_seq);
 }
@@ -166,7 +176,8 @@ static struct daemon_entry *find_with_key(const struct sessions *ss, enum entry_
 }
 
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key) {
-  static const enum entry_state live[] = {ENTRY_RUNNING, ENTRY_BROKEN, ENTRY_QUEUED, ENTRY_WRITING};
+  static const enum entry_state live[] = {ENTRY_RUNNING, ENTRY_OPENING, ENTRY_BROKEN, ENTRY_QUEUED,
+                                          ENTRY_WRITING};
   struct daemon_entry *found = NULL;
   for (size_t i = 0; i < ARRAY_LEN(live) && found == NULL; i++)
     found = find_with_key(ss, live[i], key, NULL);
@@ -177,6 +188,7 @@ bool entry_waits_for_same(const struct daemon_entry *e) {
   const struct sessions *ss = e->sessions;
   const char *key = entry_key(e);
   return key != NULL && (find_with_key(ss, ENTRY_RUNNING, key, e) != NULL ||
+                         find_with_key(ss, ENTRY_OPENING, key, e) != NULL ||
                          find_with_key(ss, ENTRY_BROKEN, key, e) != NULL);
 }
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "format/json_write.h"
+#include "os/loop.h"
 #include "store/reader.h"
 
 #include <assert.h>
@@ -20,6 +21,7 @@ struct stream { /* one watcher */
   struct feed *feed;
   struct server_request *request;
   struct reader_place place;
+  uint64_t seen;          /* records up to here are passed over */
   bool in_record;         /* its head was sent, its end was not */
   char extra[HEAD_BYTES]; /* what stands around a record */
   unsigned extra_at, extra_n;
@@ -29,8 +31,22 @@ struct stream { /* one watcher */
   bool beat;        /* a heartbeat is due */
 };
 
+enum { LATER = -2 }; /* the bytes are being fetched */
+
+/* A window of a log whose store may take its time: it is read in the pool, for all who watch. */
+struct fetch {
+  uv_work_t work;
+  struct feed *feed; /* NULL: nobody wants it any more */
+  struct store_ref ref;
+  struct log_reader reader;
+  bool open, runs, failed;
+  uint64_t at;
+  struct buf bytes;
+};
+
 struct feed {
   struct feed *next;
+  struct fetch *fetch; /* or NULL: the log is read at once */
   struct events *events;
   struct store_ref ref;
   struct log_reader reader;
@@ -51,7 +67,67 @@ static void close_log(struct feed *feed) {
   feed->open = false;
 }
 
+static void wake_all(struct feed *feed);
+
+static void fetch_free(struct fetch *f) {
+  if (f->open)
+    reader_close(&f->reader);
+  buf_deinit(&f->bytes);
+  free(f);
+}
+
+static void fetch_work(uv_work_t *work) {
+  struct fetch *f = work->data;
+  struct err ignored;
+  char *out = xmalloc(LIMIT_API_FETCH_BYTES);
+  if (!f->open)
+    f->open = reader_open(&f->reader, &f->ref, &ignored);
+  ssize_t n = f->open ? reader_read(&f->reader, f->at, out, LIMIT_API_FETCH_BYTES) : -1;
+  if (n > 0)
+    buf_append(&f->bytes, out, (size_t)n);
+  f->failed = n <= 0;
+  if (f->failed && f->open)
+    reader_close(&f->reader);
+  f->open = f->open && !f->failed;
+  free(out);
+}
+
+static void fetch_over(uv_work_t *work, int status) {
+  struct fetch *f = work->data;
+  assert(status == 0);
+  f->runs = false;
+  if (f->feed == NULL)
+    fetch_free(f);
+  else
+    wake_all(f->feed);
+}
+
+/* Bytes of the window; those that it does not have are fetched. */
+static ssize_t fetch_read(struct fetch *f, char *out, size_t max, uint64_t at) {
+  if (f->runs)
+    return LATER;
+  bool inside = at >= f->at && at < f->at + f->bytes.n;
+  if (!inside && f->failed && f->at == at) {
+    f->failed = false; /* whoever comes again may have more luck */
+    return -1;
+  }
+  if (!inside) {
+    buf_clear(&f->bytes);
+    f->at = at;
+    f->runs = true;
+    f->work.data = f;
+    loop_work(f->feed->events->loop, &f->work, fetch_work, fetch_over);
+    return LATER;
+  }
+  size_t skip = (size_t)(at - f->at), n = f->bytes.n - skip;
+  n = n < max ? n : max;
+  memcpy(out, f->bytes.p + skip, n);
+  return (ssize_t)n;
+}
+
 static ssize_t read_log(struct feed *feed, char *out, size_t max, uint64_t at) {
+  if (feed->fetch != NULL)
+    return fetch_read(feed->fetch, out, max, at);
   for (int attempt = 0; attempt < 2; attempt++) {
     struct err ignored;
     if (!feed->open)
@@ -81,6 +157,8 @@ static void begin_record(struct stream *s) {
 static ssize_t read_record(struct stream *s, char *out, size_t max) {
   uint64_t left = s->feed->bytes - s->place.at;
   ssize_t n = read_log(s->feed, out, left < max ? (size_t)left : max, s->place.at);
+  if (n == LATER)
+    return 0;
   if (n <= 0)
     return -1;
   const char *nl = memchr(out, '\n', (size_t)n);
@@ -93,6 +171,20 @@ static ssize_t read_record(struct stream *s, char *out, size_t max) {
   s->in_record = false;
   set_extra(s, "\n\n");
   return nl - out;
+}
+
+/* Passes over records that the watcher has seen. 1: it came further; else as read_piece. */
+static ssize_t events_pass_over(struct stream *s) {
+  char bytes[4096];
+  uint64_t left = s->feed->bytes - s->place.at;
+  ssize_t n =
+      read_log(s->feed, bytes, left < sizeof bytes ? (size_t)left : sizeof bytes, s->place.at);
+  if (n <= 0)
+    return n == LATER ? 0 : -1;
+  const char *nl = memchr(bytes, '\n', (size_t)n);
+  s->place.at += nl != NULL ? (uint64_t)(nl - bytes) + 1 : (uint64_t)n;
+  s->place.seq += nl != NULL;
+  return 1;
 }
 
 static size_t read_extra(struct stream *s, char *out, size_t max) {
@@ -123,6 +215,11 @@ static ssize_t read_piece(struct stream *s, char *out, size_t max) {
     return read_record(s, out, max);
   if (s->deltas.n > 0)
     return (ssize_t)read_deltas(s, out, max);
+  while (s->place.at < s->feed->bytes && s->place.seq <= s->seen) {
+    ssize_t passed = events_pass_over(s);
+    if (passed <= 0)
+      return passed;
+  }
   if (s->place.at < s->feed->bytes) {
     begin_record(s);
     return (ssize_t)read_extra(s, out, max);
@@ -174,6 +271,11 @@ struct feed *feed_new(struct events *ev, const struct store_ref *ref, void (*emp
   struct feed *feed = xcalloc(1, sizeof *feed);
   *feed =
       (struct feed){.next = ev->feeds, .events = ev, .ref = *ref, .emptied = emptied, .ctx = ctx};
+  if (store_is_address(ref->name)) {
+    feed->fetch = xcalloc(1, sizeof *feed->fetch);
+    feed->fetch->feed = feed;
+    feed->fetch->ref = *ref;
+  }
   ev->feeds = feed;
   return feed;
 }
@@ -184,6 +286,10 @@ void feed_free(struct feed *feed) {
   assert(feed->streams == NULL);
   CHAIN_REMOVE(feed->events->feeds, feed);
   close_log(feed);
+  if (feed->fetch != NULL && feed->fetch->runs)
+    feed->fetch->feed = NULL;
+  else if (feed->fetch != NULL)
+    fetch_free(feed->fetch);
   free(feed);
 }
 
@@ -242,7 +348,9 @@ void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq) 
                        .sent_ms = uv_now(feed->events->loop)};
   feed->streams = s;
   char first;
-  if (last_seq > 0 && feed->bytes > 0 && read_log(feed, &first, 1, 0) > 0)
+  if (feed->fetch != NULL)
+    s->seen = last_seq;
+  else if (last_seq > 0 && feed->bytes > 0 && read_log(feed, &first, 1, 0) > 0)
     reader_skip(&feed->reader, &s->place, last_seq, feed->bytes);
   server_stream(r, "text/event-stream", &stream_ops, s);
 }

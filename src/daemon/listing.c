@@ -122,7 +122,9 @@ static const char *listing_status(const struct standing *s, const struct store_r
   bool owned = !(s != NULL && s->ours) && store_is_owned(ref);
   if (waits_here(s, ref, b))
     return "queued";
-  return view_is_unfinished(b) && !owned ? "open" : brief_status(b);
+  if (!view_is_unfinished(b) || owned)
+    return brief_status(b);
+  return b->submitted && store_is_address(ref->name) ? "queued" : "open"; /* for some worker */
 }
 
 /* NULL: it is not wanted. */

@@ -64,7 +64,7 @@ static void table_insert(struct sessions *ss, struct daemon_entry *e) {
   ss->count++;
 }
 
-static struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
+struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_state state) {
   struct daemon_entry *e = xcalloc(1, sizeof *e);
   (void)snprintf(e->id, sizeof e->id, "%.36s", id);
   e->sessions = ss;
@@ -110,6 +110,12 @@ static void let_go(struct daemon_entry *e) {
   e->sessions->dead = e;
 }
 
+/* Made here, for workers that have what this one has not. */
+static bool is_for_others(const struct daemon_entry *e) {
+  const json_t *on = json_object_get(session_core(e->session)->config, "on");
+  return e->sessions->shared && on != NULL && !worker_has(on);
+}
+
 static void sessions_on_record(void *ctx, const struct record *record, struct str line) {
   struct daemon_entry *e = ctx;
   bool running = strcmp(e->brief.status, "running") == 0;
@@ -127,6 +133,11 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
     e->answering = false;
     e->resumed = false;
     entry_set_state(e, brief_goes_on(&e->brief) ? ENTRY_QUEUED : ENTRY_OVER);
+    let_go(e);
+    sessions_soon(e->sessions);
+    e->sessions->changed(e->sessions->ctx, e);
+  } else if (e->state == ENTRY_WRITING && is_for_others(e)) {
+    entry_set_state(e, ENTRY_OVER);
     let_go(e);
     sessions_soon(e->sessions);
     e->sessions->changed(e->sessions->ctx, e);
@@ -186,10 +197,10 @@ static void sessions_on_finished(void *ctx, struct session *s) {
   entry_retire(e);
 }
 
-static const struct watcher watcher = {.record = sessions_on_record,
-                                       .trouble = sessions_on_trouble,
-                                       .delta = sessions_on_delta,
-                                       .finished = sessions_on_finished};
+const struct watcher sessions_watcher = {.record = sessions_on_record,
+                                         .trouble = sessions_on_trouble,
+                                         .delta = sessions_on_delta,
+                                         .finished = sessions_on_finished};
 
 /* --- starting --- */
 
@@ -216,7 +227,7 @@ bool entry_reopen(struct daemon_entry *e, struct err *err) {
   e->launch.generation = generation_ref(e->sessions->env->generation);
   entry_ref(e, &ref);
   host->registry = e->launch.generation->registry;
-  e->session = host_open(host, &ref, &watcher, e, err);
+  e->session = host_open(host, &ref, &sessions_watcher, e, err);
   return e->session != NULL || (err->code != ERR_LOCKED && !no_descriptors());
 }
 
@@ -232,6 +243,7 @@ static bool go_on(struct daemon_entry *e, struct err *err) {
   struct steer st = {0};
   bool by_user = e->resumed && core->status == SESSION_STOPPED;
   if (by_user && !entry_settle(e, &st, err)) {
+    session_refuse(e->session);
     steer_deinit(&st);
     return false;
   }
@@ -247,34 +259,33 @@ static bool go_on(struct daemon_entry *e, struct err *err) {
   return ok;
 }
 
-/* Takes a log over and lets it go on, where nobody else did meanwhile. */
-static bool start_again(struct daemon_entry *e) {
-  struct err err = {0};
-  if (!entry_reopen(e, &err)) {
-    e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
-    if (!e->sessions->shared || err.code != ERR_LOCKED)
-      return false;
-    entry_set_state(e, ENTRY_OVER); /* another worker has it; the queue will say when it is free */
-    return true;
-  }
+/* Its log is read back (or not: err), where nobody else has taken it meanwhile: it goes on. */
+static bool start_opened(struct daemon_entry *e, struct err *err) {
   const struct core *core = e->session ? session_core(e->session) : NULL;
-  bool runs = core != NULL && core->status != SESSION_ENDED &&
-              (e->resumed || e->due || !waits_for_person(core));
-  entry_set_trouble(e, core ? NULL : err.text);
-  if (core == NULL && entry_mend_later(e, &err))
+  entry_set_trouble(e, core ? NULL : err->text);
+  if (core == NULL && entry_mend_later(e, err))
     return true;
+  const char *asked =
+      core != NULL && core->status != SESSION_ENDED ? session_asked(e->session) : "";
+  if (core != NULL && core->status != SESSION_ENDED &&
+      (strcmp(asked, "cancel") == 0 || (e->sessions->shared && e->cancelled)))
+    return entry_cancel_now(e, NULL, err);
   e->foreign = false;
-  if (core != NULL && core->seq != e->brief.seq) /* another program took it further */
-    entry_look(e);
+  e->resumed = e->resumed ||
+               (core != NULL && core->status == SESSION_STOPPED && strcmp(asked, "resume") == 0);
+  if (core != NULL && core->seq != e->brief.seq && !e->sessions->shared)
+    entry_look(e);    /* another program took it further */
   if (core != NULL) { /* they may stand anywhere in its log */
     json_decref(e->brief.questions);
     e->brief.questions = core_questions(core);
   }
+  bool runs = core != NULL && core->status != SESSION_ENDED &&
+              (e->resumed || e->due || !waits_for_person(core));
   bool stops = runs && !e->resumed && host_stop_poison(e->session);
-  if (runs && !stops && !go_on(e, &err)) {
+  if (runs && !stops && !go_on(e, err)) {
     runs = false;
-    entry_set_trouble(e, err.text);
-    worker_pause(e->sessions->env->store, e->id, err.text);
+    entry_set_trouble(e, err->text);
+    worker_pause(e->sessions->env->store, e->id, err->text);
   }
   e->resumed = e->due = false;
   if (runs) {
@@ -285,6 +296,38 @@ static bool start_again(struct daemon_entry *e) {
     log_warn("session %s does not go on: %s", e->id, e->trouble);
   entry_retire(e);
   return true;
+}
+
+void entry_opened(struct daemon_entry *e, struct err *err) {
+  struct sessions *ss = e->sessions;
+  if (ss->draining && !e->cancelled) { /* another worker goes on with it */
+    entry_set_state(e, ENTRY_OVER);
+    let_go(e);
+    sessions_soon(ss);
+  } else if (e->session == NULL && err->code == ERR_LOCKED) {
+    entry_set_state(e, ENTRY_OVER); /* another worker has it; the queue will say when it is free */
+    if (e->cancelled)
+      entry_ask_cancel(e);
+    else
+      ss->changed(ss->ctx, e);
+    sessions_soon(ss);
+  } else if (!start_opened(e, err)) {
+    entry_set_trouble(e, err->text);
+    entry_retire(e);
+  }
+}
+
+/* Takes a log over and lets it go on, where nobody else did meanwhile. */
+static bool start_again(struct daemon_entry *e) {
+  struct err err = {0};
+  if (e->sessions->shared) {
+    entry_open_later(e);
+    return true;
+  }
+  if (entry_reopen(e, &err))
+    return start_opened(e, &err);
+  e->not_before_ms = uv_now(e->sessions->host->loop) + LIMIT_LOCK_RETRY_MS;
+  return false;
 }
 
 /* False: in other hands, or no descriptor is left. */
@@ -333,10 +376,12 @@ void sessions_free_dead(struct sessions *ss) {
     bool begun = e->brief.seq > 0;
     entry_ref(e, &ref);
     entry_drop_session(e);
-    if (!begun) /* its submitter was told so */
+    if (!begun && !e->taken) /* its submitter was told so */
       store_remove(&ref);
     if (!begun && e->feed == NULL)
       sessions_entry_free(e);
+    else if (e->claimed && e->state == ENTRY_OVER)
+      sessions_take(ss, e->id);
   }
 }
 
@@ -378,7 +423,7 @@ static void sessions_on_soon(uv_timer_t *timer) {
   forget(ss);
   uint64_t now = uv_now(ss->host->loop);
   LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_QUEUED)) {
-    if (ss->draining || sessions_list_of(ss, ENTRY_RUNNING)->count >= ss->max_running)
+    if (ss->draining || sessions_running(ss) >= ss->max_running)
       break;
     bool now_due = e->not_before_ms <= now;
     if (entry_waits_for_same(e)) /* its end comes back here */
@@ -400,7 +445,7 @@ void sessions_soon(struct sessions *ss) {
     uv_timer_start(&ss->soon, sessions_on_soon, 0, 0);
 }
 
-/* --- submitting and recovering --- */
+/* --- submitting --- */
 
 struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch, struct err *err) {
   struct host *host = ss->host;
@@ -424,7 +469,7 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
                                         .parent = parent,
                                         .hold = true};
   host->registry = e->launch.generation->registry;
-  e->session = host_start(host, &params, &watcher, e, err);
+  e->session = host_start(host, &params, &sessions_watcher, e, err);
   if (e->session == NULL) {
     sessions_entry_free(e);
     return NULL;
@@ -438,110 +483,10 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
   return e;
 }
 
-struct recovery {
-  struct sessions *ss;
-  struct heads heads;
-  bool loaded; /* the ledger, which takes its time: when the index does not know */
-};
-
-static const struct heads *recovery_heads(struct recovery *r) {
-  struct err err;
-  if (!r->loaded && !heads_load(&r->heads, r->ss->env->store, NULL, &err))
-    log_warn("%s", err.text);
-  r->loaded = true;
-  return &r->heads;
-}
-
-/* It may wait long for its turn: what outlived the last daemon and its shims must not. */
-static void recover_processes(const char *id) {
-  size_t n = leftover_end(id);
-  if (n > 0)
-    log_warn("session %s: %zu process%s of its last run %s ended", id, n, n == 1 ? "" : "es",
-             n == 1 ? "was" : "were");
-}
-
-static void recover_one(struct recovery *r, const char *id, const struct index_row *row) {
-  struct store_ref ref;
-  struct brief brief;
-  struct err ignored;
-  bool sealed = row != NULL && (row->flags & (INDEX_SEALED | INDEX_OVER)) != INDEX_OVER;
-  bool asks = row != NULL && (row->flags & INDEX_ASKS);
-  if (sealed && (row->flags & INDEX_OVER) && !(row->flags & INDEX_GOES_ON) && !asks)
-    return;
-  if (!sealed && heads_ended(recovery_heads(r), id))
-    return;
-  store_ref(r->ss->env->store, id, &ref);
-  if (!brief_read(&brief, &ref, &ignored))
-    return;
-  if (!sealed)
-    sealer_add_late(&r->ss->host->sealer, recovery_heads(r), &brief, false);
-  deadlines_note(&r->ss->deadlines, id, &brief);
-  if (!brief_goes_on(&brief)) {
-    brief_deinit(&brief);
-    return;
-  }
-  if (strcmp(brief.status, "running") == 0 && brief.seq > 1 && !store_is_owned(&ref))
-    recover_processes(id);
-  entry_new(r->ss, id, ENTRY_QUEUED)->brief = brief;
-}
-
-long sessions_recover(struct sessions *ss, struct err *err) {
-  struct store_id *ids;
-  size_t count;
-  const struct store *store = ss->env->store;
-  struct recovery r = {.ss = ss};
-  if (store_is_address(store->where))
-    return sessions_share(ss, err) ? 0 : -1;
-  if (!store_list(store, &ids, &count, err))
-    return -1;
-  if (count > 0)
-    session_ids_after(ss->host, ids[0].id);
-  struct index *x = index_open(store);
-  for (size_t i = count; i-- > 0;) /* the oldest first */
-    recover_one(&r, ids[i].id, index_row(x, ids[i].id));
-  index_close(x);
-  free(ids);
-  heads_deinit(&r.heads);
-  sessions_soon(ss);
-  return (long)sessions_list_of(ss, ENTRY_QUEUED)->count;
-}
-
-void sessions_take(struct sessions *ss, const char *id) {
-  struct store_ref ref;
-  struct brief brief;
-  struct err err;
-  struct daemon_entry *e = sessions_find(ss, id);
-  store_ref(ss->env->store, id, &ref);
-  if (e != NULL && e->state == ENTRY_OVER && e->session == NULL) {
-    (void)entry_look(e);
-    e->cancelled = false;
-    entry_set_trouble(e, NULL);
-    entry_set_state(e, ENTRY_QUEUED);
-  } else if (e == NULL && brief_read(&brief, &ref, &err)) {
-    e = entry_new(ss, id, ENTRY_QUEUED);
-    e->brief = brief;
-  }
-  if (e != NULL)
-    e->not_before_ms = 0;
-}
-
-struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err) {
-  struct brief brief;
-  struct store_ref ref;
-  store_ref(ss->env->store, id, &ref);
-  if (!brief_read(&brief, &ref, err))
-    return NULL;
-  struct daemon_entry *e = entry_new(ss, id, ENTRY_OVER);
-  e->brief = brief;
-  ss->asking = ss->asking || brief.questions != NULL;
-  sessions_soon(ss); /* there may be too many now */
-  return e;
-}
-
 /* --- ending --- */
 
 size_t sessions_running(const struct sessions *ss) {
-  return ss->lists[ENTRY_RUNNING].count;
+  return ss->lists[ENTRY_RUNNING].count + ss->lists[ENTRY_OPENING].count;
 }
 
 size_t sessions_queued(const struct sessions *ss) {
@@ -549,7 +494,7 @@ size_t sessions_queued(const struct sessions *ss) {
 }
 
 size_t sessions_busy(const struct sessions *ss) {
-  return ss->host->session_count + sessions_claims(ss);
+  return ss->host->session_count + sessions_claims(ss) + (ss->looking != NULL);
 }
 
 void sessions_drain(struct sessions *ss) {

@@ -27,12 +27,14 @@
   /* its first record, or that of an accepted resume or answer, is on the way to the disk */       \
   X(WRITING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
   /* it waits for its turn; its session may still be in memory */                                  \
-  X(QUEUED, ES(WRITING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
+  X(QUEUED, ES(WRITING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                       \
+  /* its turn has come, or it is to end: its log is read back beside the loop (shared stores) */   \
+  X(OPENING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
   X(RUNNING, ES(BROKEN) | ES(OVER))                                                                \
   /* its log failed and will be opened again; its session may still be in memory */                \
   X(BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                                   \
   /* ended, stopped, or it cannot go on (`trouble`); runs again to be cancelled or resumed */      \
-  X(OVER, ES(WRITING) | ES(QUEUED) | ES(RUNNING))
+  X(OVER, ES(WRITING) | ES(QUEUED) | ES(OPENING) | ES(RUNNING))
 
 enum entry_state {
 #define ES_ENUM(name, next) ENTRY_##name,
@@ -62,8 +64,11 @@ struct daemon_entry {
   bool answering;                 /* WRITING an answer: its log says where it goes then */
   bool due;                       /* queued because a deadline of its questions has passed */
   bool foreign;                   /* watched while another program runs it */
-  uint64_t heard_ms; /* by the loop's clock: when it last reported something, or began */
-  bool silent;       /* its silence has been reported */
+  bool taken;                     /* from the store: it was not begun here */
+  bool claimed;            /* it came from the queue of a shared store while it was not over here */
+  uint64_t asked_until_ms; /* by the loop's clock: its worker is to end it; 0: nobody is asked */
+  uint64_t heard_ms;       /* by the loop's clock: when it last reported something, or began */
+  bool silent;             /* its silence has been reported */
 };
 
 struct sessions_claim;
@@ -88,10 +93,11 @@ struct sessions {
   uv_timer_t mends;           /* opens broken ones again */
   struct deadlines deadlines; /* of stopped ones */
   bool draining;
-  bool asking;                  /* some that are over may be waiting for a person */
-  bool shared;                  /* the queue is the store's, for several daemons */
-  struct sessions_claim *claim; /* how it is asked */
-  /* A durable record, for those who notify people; or NULL. */
+  bool asking;                    /* there may be some that are over and wait for a person */
+  bool shared;                    /* its store has the queue, for several daemons */
+  struct sessions_claim *claim;   /* how it is asked */
+  struct looking_others *looking; /* at what others run, in the pool; or NULL */
+  /* A durable record, for who tells persons; or NULL. */
   void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);
   void (*changed)(void *ctx, struct daemon_entry *e); /* its state or status changed */
   void *ctx;

@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/sessions_internal.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <string.h>
@@ -28,6 +29,12 @@ bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) 
 bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *err) {
   sessions_free_dead(ss);
   assert(e->brief.seq > 0);
+  if (ss->shared && e->session == NULL && e->state != ENTRY_BROKEN) {
+    e->cancelled = true; /* once it is opened, or its worker has done it */
+    if (e->state != ENTRY_OPENING && e->asked_until_ms == 0)
+      entry_open_later(e);
+    return true;
+  }
   if (e->state != ENTRY_BROKEN)
     return entry_cancel_now(e, NULL, err);
   e->cancelled = true;
@@ -81,6 +88,8 @@ bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *
   struct brief now;
   sessions_free_dead(ss);
   assert(e->state == ENTRY_OVER || (e->state == ENTRY_QUEUED && e->session == NULL));
+  if (ss->shared && !worker_answers(ss->env->store, err))
+    return false;
   entry_ref(e, &ref);
   if (store_is_owned(&ref))
     return err_set(err, ERR_LOCKED, "another program runs it");

@@ -1,8 +1,8 @@
 /* sessions_internal.h - shared by the parts of sessions.h.
  *
- * sessions.c has the tables, the queue and its recovery; sessions_mend.c repairs logs that failed;
- * sessions_ask.c does what clients ask of a session: cancel, resume; entry.c says how one
- * stands. */
+ * sessions.c has the tables and the queue; sessions_recover.c takes up what is in the store;
+ * sessions_mend.c what becomes of logs that failed; sessions_ask.c what clients ask of a session:
+ * cancel, resume; sessions_shared.c what a shared store adds; entry.c how one stands. */
 #ifndef SEGUE_DAEMON_SESSIONS_INTERNAL_H
 #define SEGUE_DAEMON_SESSIONS_INTERNAL_H
 
@@ -15,11 +15,23 @@ void sessions_free_dead(struct sessions *ss);
 void sessions_claim(struct sessions *ss);
 bool sessions_claims(const struct sessions *ss); /* is it being asked? */
 void sessions_take(struct sessions *ss, const char *id);
+/* Reads its log back in the pool; entry_opened comes then. */
+void entry_open_later(struct daemon_entry *e);
+void entry_opened(struct daemon_entry *e, struct err *err);
+/* It is another worker's: that one is asked to end it. */
+void entry_ask_cancel(struct daemon_entry *e);
+/* Looks in the pool at those of others that are watched here, or were asked to end. True: there are
+ * any. */
+bool sessions_look_at_others(struct sessions *ss);
+void sessions_on_looks(uv_timer_t *timer); /* of `looks` */
 
+struct daemon_entry *entry_new(struct sessions *ss, const char *id, enum entry_state state);
 void entry_set_state(struct daemon_entry *e, enum entry_state state);
 /* Reads its log again, for watchers too. False: it cannot be read. */
 bool entry_look(struct daemon_entry *e);
 void entry_set_trouble(struct daemon_entry *e, const char *text); /* NULL: there is none any more */
+struct session;
+extern const struct watcher sessions_watcher;
 /* Reads its log back into e->session; NULL with err: the log cannot be used. False: no descriptor
  * is left, or it is in other hands; try again later. */
 bool entry_reopen(struct daemon_entry *e, struct err *err);

@@ -69,8 +69,9 @@ static void sessions_mend_on(uv_timer_t *timer) {
     struct err err;
     if (e->not_before_ms > now)
       continue;
-    if (entry_mend_now(e, &err) && (!e->cancelled || entry_cancel_now(e, NULL, &err))) {
-      if (!e->cancelled)
+    bool cancels = e->cancelled && !ss->shared; /* else as soon as it is opened */
+    if (entry_mend_now(e, &err) && (!cancels || entry_cancel_now(e, NULL, &err))) {
+      if (!cancels)
         entry_set_state(e, ENTRY_QUEUED);
       sessions_soon(ss);
     } else if (!entry_mend_later(e, &err)) {

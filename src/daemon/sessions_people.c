@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "core/answer.h"
 #include "daemon/sessions_internal.h"
+#include "store/worker.h"
 
 #include <assert.h>
 
@@ -9,6 +10,8 @@
 static bool answer_stopped(struct daemon_entry *e, struct core_answer *answer, uint64_t *question,
                            struct err *err) {
   struct store_ref ref;
+  if (e->sessions->shared && !worker_answers(e->sessions->env->store, err))
+    return false;
   entry_ref(e, &ref);
   if (store_is_owned(&ref))
     return err_set(err, ERR_LOCKED, "another program runs it: it is answered there");
@@ -29,7 +32,7 @@ bool sessions_answer(struct sessions *ss, struct daemon_entry *e, struct core_an
                      uint64_t *question, struct err *err) {
   sessions_free_dead(ss);
   *question = 0;
-  if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN)
+  if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN || e->state == ENTRY_OPENING)
     return err_set(err, ERR_LOCKED, "it is just being written: try again");
   if (e->state == ENTRY_RUNNING || e->session != NULL)
     return host_reply(e->session, answer, question, err);

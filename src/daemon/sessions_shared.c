@@ -43,7 +43,9 @@ static void lose_all(struct sessions *ss) {
 static void shared_on_asked(struct sessions *ss, const char *id, const char *what) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(ss, id);
-  if (e == NULL || strcmp(what, "cancel") != 0 || e->cancelled || !entry_is_live(e))
+  /* A session that is to be resumed and is held is on its way back to the queue. */
+  if (e == NULL || strcmp(what, "cancel") != 0 || e->cancelled || !entry_is_live(e) ||
+      e->brief.seq == 0)
     return;
   if (!sessions_cancel(ss, e, &err))
     log_warn("session %s cannot be cancelled: %s", id, err.text);
@@ -127,4 +129,184 @@ void sessions_claim(struct sessions *ss) {
 
 bool sessions_claims(const struct sessions *ss) {
   return ss->claim != NULL && ss->claim->asks;
+}
+
+/* --- opening --- */
+
+/* Its log says more than is known of it: another worker took it further. */
+struct catching_up {
+  uv_work_t work;
+  struct daemon_entry *e;
+  struct store_ref ref;
+  struct brief brief;
+  bool read;
+};
+
+static void catching_work(uv_work_t *work) {
+  struct catching_up *c = work->data;
+  struct err ignored;
+  c->read = brief_read(&c->brief, &c->ref, &ignored);
+}
+
+static void catching_over(uv_work_t *work, int status) {
+  struct catching_up *c = work->data;
+  struct daemon_entry *e = c->e;
+  struct err none = {0};
+  assert(status == 0);
+  if (c->read) {
+    brief_deinit(&e->brief);
+    e->brief = c->brief;
+    if (e->feed != NULL)
+      feed_grow(e->feed, e->brief.bytes);
+  }
+  free(c);
+  entry_opened(e, &none);
+}
+
+static void shared_on_opened(void *ctx, struct session *s, const struct err *err) {
+  struct daemon_entry *e = ctx;
+  struct err why = *err;
+  e->session = s;
+  if (s == NULL || session_core(s)->seq == e->brief.seq) {
+    entry_opened(e, &why);
+    return;
+  }
+  struct catching_up *c = xcalloc(1, sizeof *c);
+  c->e = e;
+  entry_ref(e, &c->ref);
+  c->work.data = c;
+  loop_work(e->sessions->host->loop, &c->work, catching_work, catching_over);
+}
+
+void entry_open_later(struct daemon_entry *e) {
+  struct store_ref ref;
+  struct host *host = e->sessions->host;
+  assert(e->session == NULL);
+  launch_deinit(&e->launch);
+  e->launch.generation = generation_ref(e->sessions->env->generation);
+  host->registry = e->launch.generation->registry;
+  entry_ref(e, &ref);
+  entry_set_state(e, ENTRY_OPENING);
+  host_open_later(host, &ref, &sessions_watcher, e, shared_on_opened);
+}
+
+/* --- what others run --- */
+
+struct other {
+  char id[STORE_ID_BYTES];
+  bool asks;  /* its worker is to be asked to end it */
+  bool known; /* the brief was read */
+  bool owned;
+  struct brief brief;
+};
+
+struct looking_others {
+  uv_work_t work;
+  struct sessions *ss;
+  size_t count;
+  struct other *all;
+};
+
+static void look_at_other(const struct store *store, struct other *o) {
+  struct store_ref ref;
+  struct err err;
+  char state[16];
+  store_ref(store, o->id, &ref);
+  if (o->asks && !worker_ask(&ref, "cancel", state, &err))
+    log_warn("%s", err.text);
+  o->owned = store_is_owned(&ref); /* before reading: the last records come with its end */
+  o->known = brief_read(&o->brief, &ref, &err);
+}
+
+static void looking_work(uv_work_t *work) {
+  struct looking_others *l = work->data;
+  for (size_t i = 0; i < l->count; i++)
+    look_at_other(l->ss->env->store, &l->all[i]);
+}
+
+static const char NOT_YET[] = "asked; its worker has not answered yet";
+
+/* It was asked to end: it has, or nobody has it any more, or there is no time left. */
+static void asked_look(struct daemon_entry *e, bool owned) {
+  struct sessions *ss = e->sessions;
+  bool over = brief_is_over(&e->brief), late = uv_now(ss->host->loop) >= e->asked_until_ms;
+  if (!over && owned && !late)
+    return;
+  e->asked_until_ms = 0;
+  if (!over && !owned && !late) {
+    entry_open_later(e);
+    return;
+  }
+  e->cancelled = false;
+  entry_set_trouble(e, over ? NULL : NOT_YET);
+  ss->changed(ss->ctx, e);
+}
+
+static void other_looked_at(struct sessions *ss, struct other *o) {
+  struct daemon_entry *e = sessions_find(ss, o->id);
+  bool ours = e == NULL || e->session != NULL || e->state == ENTRY_OPENING;
+  if (ours || !o->known)
+    return;
+  brief_deinit(&e->brief);
+  e->brief = o->brief;
+  o->brief = (struct brief){0};
+  ss->asking = ss->asking || e->brief.questions != NULL;
+  bool waits = e->state == ENTRY_QUEUED || o->owned || brief_goes_on(&e->brief);
+  if (e->feed != NULL)
+    feed_grow(e->feed, e->brief.bytes);
+  if (e->feed != NULL && !waits)
+    feed_over(e->feed);
+  e->foreign = e->feed != NULL && waits;
+  if (e->asked_until_ms != 0)
+    asked_look(e, o->owned);
+}
+
+static void looking_over(uv_work_t *work, int status) {
+  struct looking_others *l = work->data;
+  struct sessions *ss = l->ss;
+  assert(status == 0);
+  ss->looking = NULL;
+  for (size_t i = 0; i < l->count; i++) {
+    other_looked_at(ss, &l->all[i]);
+    if (l->all[i].known)
+      brief_deinit(&l->all[i].brief);
+  }
+  free(l->all);
+  free(l);
+}
+
+static bool looks_at(const struct daemon_entry *e) {
+  return e->session == NULL && (e->foreign || e->asked_until_ms != 0);
+}
+
+bool sessions_look_at_others(struct sessions *ss) {
+  static const enum entry_state watched[] = {ENTRY_OVER, ENTRY_QUEUED};
+  size_t count = 0;
+  if (ss->looking != NULL)
+    return true;
+  for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[watched[i]])
+      count += looks_at(e);
+  if (count == 0)
+    return false;
+  struct looking_others *l = xcalloc(1, sizeof *l);
+  l->ss = ss;
+  l->all = xcalloc(count, sizeof *l->all);
+  for (size_t i = 0; i < ARRAY_LEN(watched); i++)
+    LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[watched[i]])
+      if (looks_at(e)) {
+        l->all[l->count].asks = e->asked_until_ms != 0;
+        memcpy(l->all[l->count++].id, e->id, STORE_ID_BYTES);
+      }
+  ss->looking = l;
+  l->work.data = l;
+  loop_work(ss->host->loop, &l->work, looking_work, looking_over);
+  return true;
+}
+
+void entry_ask_cancel(struct daemon_entry *e) {
+  struct sessions *ss = e->sessions;
+  e->asked_until_ms = uv_now(ss->host->loop) + LIMIT_STORE_ANSWER_MS;
+  uv_timer_start(&ss->looks, sessions_on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
+  (void)sessions_look_at_others(ss);
 }

@@ -21,7 +21,9 @@ static bool view_read(struct view *v, const struct sessions *ss, const struct da
     return false;
   v->brief = &v->own;
   v->message = e && e->trouble ? e->trouble : v->own.message;
-  v->status = view_is_unfinished(v->brief) && !owned ? "open" : brief_status(v->brief);
+  v->status = brief_status(v->brief);
+  if (view_is_unfinished(v->brief) && !owned)
+    v->status = ss->shared && v->brief->submitted ? "queued" : "open";
   if (e != NULL && e->state == ENTRY_QUEUED && !owned && (e->resumed || brief_goes_on(v->brief))) {
     v->status = "queued";
     v->position = entry_position(e);

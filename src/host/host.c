@@ -120,29 +120,6 @@ void session_event(struct session *s, struct event *ev) {
     session_flush(s);
 }
 
-/* --- prompts of recovered calls, read back from the log --- */
-
-static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
-  return store_read(ctx, seq, err);
-}
-
-/* Calls from before the recovery have no prompt in memory; prepare and the provider need it. */
-static bool recall_prompts(struct session *s, struct err *err) {
-  const struct recall recall = {s->log, read_back, s->host->store};
-  for (struct turn *turn = s->core.turns; turn; turn = turn->next)
-    for (struct call *call = turn->calls; call; call = call->next) {
-      if (call->state == CALL_DONE)
-        continue;
-      json_t *record = store_read(s->log, call->prompt_seq, err);
-      bool ok = record != NULL &&
-                recall_parts(&recall, json_object_get(record, "prompt"), &call->prompt, err);
-      json_decref(record);
-      if (!ok)
-        return err_wrap(err, "the prompt of call %ld cannot be read back", call->id);
-    }
-  return true;
-}
-
 void session_maybe_finish(struct session *s) {
   if (!session_is_leaving(s) || s->life == LIFE_FINISHED || s->in_flight || s->delivering ||
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
@@ -236,7 +213,7 @@ static void on_handle_closed(uv_handle_t *handle) {
     free(s);
 }
 
-static struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
+struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx) {
   struct session *s = xcalloc(1, sizeof *s);
   s->host = host;
   s->registry = host->registry;
@@ -307,11 +284,14 @@ struct session *host_start(struct host *host, const struct session_params *param
   else if (host->store != NULL && text_needs_blob(params->task))
     ok = store_blob_put(host->store, params->task, task.blob, err);
   if (ok && host->store != NULL) {
-    if (host->sync_now)
+    const json_t *on = json_object_get(params->config, "on");
+    if (host->sync_now && on == NULL)
       s->log = store_create(host->store, id, err);
     else /* not on the loop, which many share */
       s->log = store_create_later(host->store, id, err);
     ok = s->log != NULL;
+    if (ok)
+      worker_place(s->log, on);
   }
   if (!ok) {
     text_deinit(&task);
@@ -339,53 +319,6 @@ struct session *host_start(struct host *host, const struct session_params *param
   return s;
 }
 
-struct folding {
-  struct session *s;
-  struct core_source source;
-};
-
-static bool fold_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
-  const struct session *s = ctx;
-  return store_blob_get(s->host->store, sha256, out, err);
-}
-
-static bool fold_record(void *ctx, const json_t *record, struct err *err) {
-  struct folding *f = ctx;
-  struct core *core = &f->s->core;
-  struct workflow_cache *cache = f->s->host->workflows;
-  bool first = core->status == SESSION_NEW;
-  struct workflow *known = first ? workflow_cache_find(cache, record) : NULL;
-  if (!core_apply_json(core, record, known, &f->source, err))
-    return false;
-  if (first && known == NULL)
-    workflow_cache_put(cache, record, core->workflow);
-  return true;
-}
-
-struct session *host_open(struct host *host, const struct store_ref *ref,
-                          const struct watcher *watcher, void *ctx, struct err *err) {
-  struct session *s = session_new(host, watcher, ctx);
-  struct folding folding = {s, {.ctx = s, .blob = fold_blob}};
-  struct store_mend mend = {.cut = host->cut_by != NULL};
-  assert(host->store != NULL);
-  s->log = store_attach(host->store, ref, fold_record, &folding, &mend, err);
-  if (s->log == NULL) {
-    session_free(s);
-    return NULL;
-  }
-  s->recovered_seq = s->core.seq;
-  s->may_have_leftovers = s->core.seq > 1;
-  if (mend.notice[0])
-    session_trouble(s, mend.notice);
-  if (mend.cut_bytes > 0)
-    session_head(s, LEDGER_CUT, &s->cut_head);
-  if (mend.cut_bytes > 0)
-    s->cut = json_pack("{sI sI ss ss}", "records", (json_int_t)mend.cut_records, "bytes",
-                       (json_int_t)mend.cut_bytes, "sha256", mend.cut_sha256, "by", host->cut_by);
-  session_set_life(s, s->core.status == SESSION_ENDED ? LIFE_FINISHED : LIFE_RUNNING);
-  return s;
-}
-
 /* Before a call is repeated, or the session ends: what was started for it and outlived its shim. */
 static void end_leftovers(struct session *s) {
   char text[128];
@@ -403,7 +336,7 @@ bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *r
   if (s->life == LIFE_FINISHED)
     return true;
   const json_t *config = steer && steer->config ? steer->config : s->core.config;
-  if (!choose(choose_ctx, config, &s->setup, err) || !recall_prompts(s, err))
+  if (!choose(choose_ctx, config, &s->setup, err) || !session_recall(s, err))
     return false;
   use_setup(s, &s->setup);
   end_leftovers(s);
@@ -524,6 +457,15 @@ void host_answer(struct session *s, struct str text) {
 
 const struct core *session_core(const struct session *s) {
   return &s->core;
+}
+
+void session_refuse(struct session *s) {
+  if (s->log != NULL)
+    worker_refuse(s->log);
+}
+
+const char *session_asked(const struct session *s) {
+  return worker_asked(s->log);
 }
 
 const char *session_log_name(const struct session *s) {

@@ -121,6 +121,11 @@ struct session *host_open(struct host *host, const struct store_ref *ref,
  * session_resume. steer: what a person says with it, see core_steer_check, or NULL; its config,
  * where it has one, is what `choose` is given. False: it cannot go on and err says why; call
  * session_free. */
+/* The same in the pool; `opened` comes from the loop, with NULL and err where host_open says so.
+ * The session counts as one of the host's from now on. */
+typedef void (*host_opened_fn)(void *ctx, struct session *s, const struct err *err);
+void host_open_later(struct host *host, const struct store_ref *ref, const struct watcher *watcher,
+                     void *ctx, host_opened_fn opened);
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              const struct core_steer *steer, struct err *err) MUST_CHECK;
 /* Lets a session that was started with `hold` go on, once its first record was seen. */
@@ -157,6 +162,9 @@ const char *session_log_name(const struct session *s);     /* "" without a store
 const struct err *session_broken(const struct session *s); /* NULL unless its log failed */
 /* Why it waits for space on the disk, or NULL. */
 const char *session_paused(const struct session *s);
+/* A request from elsewhere, in a shared store, when it was opened: cancel, resume, or "". */
+const char *session_asked(const struct session *s);
+void session_refuse(struct session *s);              /* that cannot be done */
 uint64_t session_log_bytes(const struct session *s); /* durable ones, 0 without a store */
 /* Cuts the log of a broken session back to what is certainly durable, before it is freed. */
 bool session_settle(struct session *s, struct err *err) MUST_CHECK;

@@ -88,6 +88,7 @@ struct session {
   struct core core;
   uint64_t recovered_seq;       /* of the last record that was read back; 0 in a new session */
   struct store_log *log;        /* NULL: not kept */
+  bool recalled;                /* the prompts of open calls are in memory */
   bool may_have_leftovers;      /* read back: its last owner may have been killed with its shims */
   uint64_t sealed_seq;          /* of the last record that went to the ledger */
   struct ledger_entry cut_head; /* the last record that was left then */
@@ -166,5 +167,9 @@ void session_on_gate(void *session, long id, enum admission_answer answer,
                      const struct admission_why *why);
 /* Gives up all places that this session (or one of its calls) waits for or holds unused. */
 void session_leave_gate(struct session *s, long call);
+
+struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx);
+/* open.c: the prompts of calls from before, which only the log has. */
+bool session_recall(struct session *s, struct err *err) MUST_CHECK;
 
 #endif

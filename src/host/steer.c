@@ -194,7 +194,7 @@ json_t *steer_config(const json_t *config, const struct config *user, const json
   static const char *const own[] = {"cwd",           "provider",    "providers", "model",
                                     "options",       "interactive", "submitted", "judge_provider",
                                     "max_movements", "scenario",    "workspace", "lock",
-                                    "source"};
+                                    "source",        "on"};
   json_t *now = json_object();
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
     if (json_object_get(config, own[i]) != NULL)

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,11 +14,14 @@ struct cached {
 };
 
 struct workflow_cache {
+  pthread_mutex_t lock;
   struct cached *entries;
 };
 
 struct workflow_cache *workflow_cache_new(void) {
-  return xcalloc(1, sizeof(struct workflow_cache));
+  struct workflow_cache *cache = xcalloc(1, sizeof *cache);
+  (void)pthread_mutex_init(&cache->lock, NULL);
+  return cache;
 }
 
 /* Those that only the cache holds; all of them when `all`. */
@@ -39,6 +43,7 @@ void workflow_cache_free(struct workflow_cache *cache) {
   if (cache == NULL)
     return;
   cache_sweep(cache, true);
+  (void)pthread_mutex_destroy(&cache->lock);
   free(cache);
 }
 
@@ -66,25 +71,38 @@ static const char *cache_hash_of(const json_t *start) {
   return json_string_length(sha256) == SHA256_HEX - 1 ? json_string_value(sha256) : "";
 }
 
-struct workflow *workflow_cache_find(const struct workflow_cache *cache, const json_t *start) {
+struct workflow *workflow_cache_find(struct workflow_cache *cache, const json_t *start) {
   const char *sha256 = cache_hash_of(start);
-  return sha256[0] ? cache_find(cache, sha256, json_object_get(start, "workflow")) : NULL;
+  struct workflow *found = NULL;
+  (void)pthread_mutex_lock(&cache->lock);
+  if (sha256[0])
+    found = cache_find(cache, sha256, json_object_get(start, "workflow"));
+  if (found != NULL)
+    found = workflow_ref(found);
+  (void)pthread_mutex_unlock(&cache->lock);
+  return found;
 }
 
 void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf) {
   const char *sha256 = cache_hash_of(start);
+  (void)pthread_mutex_lock(&cache->lock);
   if (sha256[0])
     cache_put(cache, sha256, wf);
+  (void)pthread_mutex_unlock(&cache->lock);
 }
 
 struct workflow *workflow_cache_share(struct workflow_cache *cache, struct workflow *wf) {
   char sha256[SHA256_HEX];
   workflow_hash(wf, sha256);
+  (void)pthread_mutex_lock(&cache->lock);
   struct workflow *known = cache_find(cache, sha256, wf->doc);
-  if (known == NULL) {
+  if (known == NULL)
     cache_put(cache, sha256, wf);
+  else
+    known = workflow_ref(known);
+  (void)pthread_mutex_unlock(&cache->lock);
+  if (known == NULL)
     return wf;
-  }
   workflow_unref(wf);
-  return workflow_ref(known);
+  return known;
 }

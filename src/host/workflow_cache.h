@@ -1,8 +1,8 @@
 /* workflow_cache.h - keeps one workflow in memory for all sessions that run it.
  *
- * Keyed by the SHA-256 of the resolved document, as session_start records it; a hit is compared
- * with the document itself. Workflows that no session uses any more are dropped when another is
- * added. */
+ * Kept by the SHA-256 of the resolved document, as session_start records it; what is found was
+ * compared with the document itself. Workflows that no session uses any more are dropped when
+ * another one is put in. From any thread. */
 #ifndef SEGUE_HOST_WORKFLOW_CACHE_H
 #define SEGUE_HOST_WORKFLOW_CACHE_H
 
@@ -13,8 +13,8 @@ struct workflow_cache;
 struct workflow_cache *workflow_cache_new(void);
 void workflow_cache_free(struct workflow_cache *cache);
 
-/* For a session_start record: borrowed, NULL if it is not there. */
-struct workflow *workflow_cache_find(const struct workflow_cache *cache, const json_t *start);
+/* For a session_start record: a reference, NULL when it is not there. */
+struct workflow *workflow_cache_find(struct workflow_cache *cache, const json_t *start);
 void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf);
 
 /* Returns the cached workflow of the same document instead of `wf`, whose reference it takes. */

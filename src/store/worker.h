@@ -18,8 +18,6 @@
 struct worker_options {
   uint64_t lease_ms;
   const char *const *labels; /* NULL-ended, borrowed for good; besides host=NAME */
-  const char *const *needs;  /* NULL-ended, borrowed for good: labels that a worker must have for
-                              * sessions that are made here; NULL: host=NAME, this machine */
   const char *local;         /* folder for what stays on this machine; NULL: in the state folder */
 };
 
@@ -43,11 +41,25 @@ void worker_unwatch(struct store *store);
  * With 0 too those go back that came in a lost answer. Blocking; from any thread. */
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) MUST_CHECK;
+/* Did the store answer when this worker asked it last? For an event loop, which must not wait for
+ * one that does not. With files: true. */
+bool worker_answers(const struct store *store, struct err *err) MUST_CHECK;
 /* This worker cannot go on with a session (its folder is not here): it claims that one no more for
  * a while, twice as long each time, and another may. why: for whoever asks why it waits. */
 void worker_pause(struct store *store, const char *id, const char *why);
-/* That which was asked of a session from elsewhere is done, or cannot be. */
-void worker_asked_done(struct store_log *log);
+/* A request from elsewhere cannot be done: with the end of the log it is forgotten. */
+void worker_refuse(struct store_log *log);
+/* Before the first append to a log that was made with store_create_later: the labels that a worker
+ * must have to take the session, an array of texts; else host=NAME, this machine. */
+void worker_place(struct store_log *log, const json_t *labels);
+/* Could they be such labels? */
+bool worker_labels_check(const json_t *labels, struct err *err) MUST_CHECK;
+/* Has this program the labels that the session asks of who runs it? With files it has. Blocking. */
+bool worker_fits(const struct store_ref *ref, struct err *err) MUST_CHECK;
+/* Has this program all of these labels? */
+bool worker_has(const json_t *labels);
+/* The request that the session had when it was attached: cancel, resume, or "". */
+const char *worker_asked(const struct store_log *log);
 /* How many workers died with the session in their hands since its last turn that ended, as it was
  * attached; *died: the last one's name, borrowed from the log, or "". */
 unsigned worker_deaths(const struct store_log *log, const char **died);
@@ -57,8 +69,9 @@ unsigned worker_deaths(const struct store_log *log, const char **died);
 json_t *worker_json(const struct store_log *log);
 void worker_leave_all(void);
 
-/* Asks the owner of a session, wherever it is. The state that the session is in: ready, held, idle,
- * ended; or "gone". */
+/* Asks the owner of a session, wherever it is, or who takes it next; durable once it is answered.
+ * The state that the session is in: ready, held, ended; idle: somebody has to take it; "gone"; or
+ * "going": it runs, and there is nothing to resume. */
 bool worker_ask(const struct store_ref *ref, const char *what, char state[16],
                 struct err *err) MUST_CHECK;
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 50, ANSWER_MS = 30000 };
+enum { LOOK_MS = 50 };
 
 static const struct cli_option options[] = {
     {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},
@@ -60,7 +60,7 @@ static bool is_cancelled(const struct store_ref *ref) {
 /* Waits for its owner to write the end; if the owner dies it is up to us. False: it did not happen
  * in time. */
 static bool cancel_wait(const struct store_ref *ref, struct err *err) {
-  uint64_t until = clock_mono_ms() + ANSWER_MS;
+  uint64_t until = clock_mono_ms() + LIMIT_STORE_ANSWER_MS;
   while (!is_cancelled(ref)) {
     if (!store_is_owned(ref) && !is_cancelled(ref))
       return cancel_here(ref, err) == STATUS_CANCELLED;

@@ -8,11 +8,13 @@
 #include "cli/replies.h"
 #include "cli/session_post.h"
 #include "cli/session_ui.h"
+#include "cli/shared/resuming.h"
 #include "host/backends.h"
 #include "host/folder.h"
 #include "host/steer.h"
 #include "store/heads.h"
 #include "store/reader.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -30,6 +32,7 @@ static const struct cli_option options[] = {
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"label", 0, "WORD", "with --store: this machine has what sessions with that label need", true},
     {"cut", 0, NULL, "cut off the end of the log from its first damaged record on", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
@@ -200,8 +203,10 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
 /* It is queued like a submitted one. */
 static int resume_there(const struct cli_args *args, json_t *body) {
   struct err err = {0};
+  const char *logs = cli_value(args, "logs");
+  bool shared = logs != NULL && store_is_address(logs) && cli_value(args, "socket") == NULL;
   if (!cli_flag(args, "cut"))
-    return session_post_told(args, "resume", body);
+    return shared ? resuming_run(args, body) : session_post_told(args, "resume", body);
   (void)err_set(&err, ERR_USAGE, "--cut is for a resume in this terminal: leave out --daemon");
   return cli_fail("resume", &err);
 }
@@ -330,7 +335,8 @@ static int resume_local(const struct cli_args *args, json_t *body) {
   }
   if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))
     return cli_fail("resume", &err);
-  if (!config_load(&user, &err) || (registry = backends_new(&user, &err)) == NULL) {
+  if (!config_load(&user, &err) || !resuming_be(args, &user, &err) || !worker_fits(&ref, &err) ||
+      (registry = backends_new(&user, &err)) == NULL) {
     status = cli_fail("resume", &err);
   } else {
     backends_warn(registry);
@@ -385,7 +391,8 @@ const struct cli_command cmd_resume = {
             "was changed is refused; with --cut what stands from its first damaged record on is "
             "cut off, kept in a file .torn and told in the log, with your name. This program runs "
             "the session itself, unless --daemon says otherwise: then the daemon that it was "
-            "submitted to does, and segue show ID --follow shows it.",
+            "submitted to does, with --store whichever worker has a place, and segue show ID "
+            "--follow shows it.",
     .options = options,
     .run = resume_resume,
 };

@@ -19,6 +19,7 @@ static const struct cli_option options[] = {
     {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    SETUP_ON_OPTION,
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
@@ -41,6 +42,10 @@ static int run_run(int argc, char **argv) {
   sandbox_make_ready(setup.config); /* before the checks, which ask what holds limits */
   if (!setup_start(&setup, &args, args.words[0], &task, &status))
     goto out;
+  if (!setup_on_here(&setup, &args, &err)) {
+    status = cli_fail("run", &err);
+    goto out;
+  }
   if (cli_flag(&args, "interactive") || (mode == UI_LINES && terminal_ask_can()))
     json_object_set_new(setup.config, "interactive", json_true());
   if (!ui_init(&ui, "run", mode, cli_value(&args, "logs"), setup.registry, &err)) {

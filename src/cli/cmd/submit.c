@@ -8,7 +8,7 @@
 #include "cli/json_io.h"
 #include "cli/session_post.h"
 #include "cli/setup.h"
-#include "cli/submitting.h"
+#include "cli/shared/submitting.h"
 #include "core/record.h"
 #include "daemon/client.h"
 #include "format/json_write.h"
@@ -43,8 +43,7 @@ static const struct cli_option options[] = {
      false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {"store", 0, "URL", "to this shared store: postgres://HOST/DATABASE", false},
-    {"on", 0, "LABEL[,LABEL]",
-     "with --store: workers with these labels may take it; else this machine", false},
+    SETUP_ON_OPTION,
     {0},
 };
 
@@ -132,8 +131,8 @@ static bool make_body(const struct cli_args *args, json_t *body, bool *late, str
          (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, err)) &&
          body_text(args, body, "model", err) && body_providers(args, body, err) &&
          setup_options(args, body, err) && setup_place(args, body, err) &&
-         set_turn(args, body, late, err) && set_task(args, body, err) &&
-         set_inputs(args, named ? found : args->words[0], body, err);
+         setup_on(args, body, err) && set_turn(args, body, late, err) &&
+         set_task(args, body, err) && set_inputs(args, named ? found : args->words[0], body, err);
 }
 
 /* The errors of the workflow, drawn as `segue run` does it. */
@@ -185,7 +184,7 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
 static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
   struct err err = {0};
   struct err_list errors = {0};
-  *session = submitting_send(cli_store(args), cli_value(args, "on"), body, &err, &errors);
+  *session = submitting_send(cli_store(args), body, &err, &errors);
   int status = -1;
   for (size_t i = 0; i < errors.count; i++)
     (void)cli_fail("submit", &errors.items[i]);
@@ -205,8 +204,6 @@ static int submit_run(int argc, char **argv) {
   json_t *body = json_object();
   bool late = false, made = make_body(&args, body, &late, &err);
   bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
-  if (made && !shared && cli_value(&args, "on") != NULL)
-    made = err_set(&err, ERR_USAGE, "--on goes with --store: a daemon runs on its own machine");
   if (made && shared && cli_value(&args, "unique") != NULL)
     made = err_set(&err, ERR_USAGE, "--unique needs a daemon that is asked: give its --socket");
   if (made && late) {

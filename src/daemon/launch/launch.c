@@ -192,9 +192,9 @@ void launch_init(struct launch *l, struct launch_env *env) {
 
 bool launch_read(struct launch_body *p) {
   static const char *const members[] = {
-      "workflow",    "task",     "cwd",          "provider",  "providers", "model",
-      "options",     "scenario", "allow_secret", "lock",      "inputs",    "workspace",
-      "interactive", "unique",   "if_running",   "not_after", "source",    NULL};
+      "workflow",   "task",         "cwd",    "provider", "providers", "model",       "options",
+      "scenario",   "allow_secret", "lock",   "inputs",   "workspace", "interactive", "unique",
+      "if_running", "not_after",    "source", "on",       NULL};
   struct launch *l = p->l;
   const json_t *attended = json_object_get(p->body, "interactive");
   l->config = json_object();

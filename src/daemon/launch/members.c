@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "host/workspace_set.h"
 #include "os/clock.h"
+#include "store/worker.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -113,7 +114,30 @@ bool launch_take_options(const struct launch_body *p) {
   return true;
 }
 
+/* Which workers of a shared store may take it: as is asked, or as the user's shared_paths have it
+ * for its folder. */
+static bool launch_take_on(const struct launch_body *p) {
+  const json_t *on = json_object_get(p->body, "on");
+  const char *cwd = json_string_value(json_object_get(p->l->config, "cwd"));
+  bool shared = p->l->env->store != NULL && store_is_address(p->l->env->store->where);
+  if (on != NULL && !shared)
+    return err_set(p->err, ERR_INVALID,
+                   "on goes with a shared store: these sessions run on this machine");
+  if (on != NULL && !worker_labels_check(on, p->err)) {
+    p->err->code = ERR_INVALID;
+    return err_wrap(p->err, "on");
+  }
+  const char *label = shared ? config_shared_label(&p->l->generation->user, cwd) : NULL;
+  if (on != NULL)
+    json_object_set(p->l->config, "on", (json_t *)on);
+  else if (label != NULL)
+    json_object_set_new(p->l->config, "on", json_pack("[s]", label));
+  return true;
+}
+
 bool launch_take_place(const struct launch_body *p) {
+  if (!launch_take_on(p))
+    return false;
   const json_t *lock = json_object_get(p->body, "lock");
   if (lock != NULL && !json_is_boolean(lock))
     return err_set(p->err, ERR_INVALID, "lock must be true or false");

@@ -15,7 +15,7 @@
 /* The tables as they were first, then what brings each version to the next. */
 static const char *const table_files[BASE_VERSION] = {
     "store/postgres/schema.sql", "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
-    "store/postgres/upgrade_4.sql"};
+    "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql"};
 static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 

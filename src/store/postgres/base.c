@@ -19,7 +19,7 @@ const struct worker_options *base_options(void) {
   return &options;
 }
 
-static bool check_worker_label(const char *label, struct err *err) {
+bool base_label_check(const char *label, struct err *err) {
   size_t n = strlen(label);
   if (n == 0 || n > LIMIT_STORE_LABEL_BYTES)
     return err_set(err, ERR_USAGE, "a label has 1 to %u bytes", LIMIT_STORE_LABEL_BYTES);
@@ -29,21 +29,20 @@ static bool check_worker_label(const char *label, struct err *err) {
   return true;
 }
 
-static bool check_worker_labels(const char *const *list, const char *who, struct err *err) {
+static bool check_worker_labels(const char *const *list, struct err *err) {
   size_t n = 0;
   for (const char *const *label = list; label && *label; label++)
-    if (!check_worker_label(*label, err))
+    if (!base_label_check(*label, err))
       return false;
     else if (++n > LIMIT_STORE_LABEL_COUNT)
-      return err_set(err, ERR_USAGE, "a %s has %u labels at most", who, LIMIT_STORE_LABEL_COUNT);
+      return err_set(err, ERR_USAGE, "a worker has %u labels at most", LIMIT_STORE_LABEL_COUNT);
   return true;
 }
 
 bool worker_be(const struct worker_options *wanted, struct err *err) {
   if (wanted->lease_ms < LIMIT_STORE_LEASE_MIN_MS || wanted->lease_ms > LIMIT_STORE_LEASE_MAX_MS)
     return err_set(err, ERR_USAGE, "--lease is a time from 1s to 1h");
-  if (!check_worker_labels(wanted->labels, "worker", err) ||
-      !check_worker_labels(wanted->needs, "session", err))
+  if (!check_worker_labels(wanted->labels, err))
     return false;
   options = *wanted;
   return true;

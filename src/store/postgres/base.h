@@ -19,7 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 4, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 5, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;
@@ -34,6 +34,7 @@ struct keeper {
   bool runs;
   int wake[2];                  /* a pipe: something changed */
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
+  atomic_bool answers;          /* it did when it was asked last */
   _Atomic unsigned term;        /* another one each time that the lease was lost */
   char worker[STORE_ID_BYTES];
   char name[KEEPER_NAME_BYTES]; /* HOST:PID */
@@ -90,6 +91,7 @@ struct pg_base {
 
 /* A session's row as it was taken. */
 struct base_held {
+  char asked[16]; /* of it elsewhere, or "" */
   uint64_t fence, seq, bytes;
   unsigned deaths; /* of workers that had it */
   char hash[SHA256_HEX];
@@ -110,7 +112,8 @@ struct base_leave {
   struct list_node in_base;
   char id[STORE_ID_BYTES];
   uint64_t fence, pause_ms;
-  char *why; /* or NULL */
+  char *why;    /* or NULL */
+  bool refuses; /* what was asked of it cannot be done */
   unsigned term;
 };
 
@@ -141,6 +144,9 @@ unsigned base_term(const struct pg_base *pg);
 /* Where files of this machine are. */
 bool base_local(const struct pg_base *pg, struct store *local, struct err *err);
 const struct worker_options *base_options(void);
+bool base_label_check(const char *label, struct err *err) MUST_CHECK;
+/* place.c: one more item of an array of SQL, which begins with its brace. */
+void base_put_label(struct buf *out, const char *prefix, const char *label);
 
 /* seats.c: takes what segue.poll tells of providers; true when it is something else than before. */
 bool seats_learn(struct pg_base *pg, const char *lines);

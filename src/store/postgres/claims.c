@@ -151,18 +151,19 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
 /* All columns as text, but for the last: the answer is binary for its sake. */
 static const char claim_sql[] =
     "SELECT o_id::text, o_fence::text, o_seq::text, o_bytes::text, o_hash, o_deaths::text, "
-    "o_died, o_log FROM segue.claim($1, $2, $3, $4)";
+    "o_died, o_asked, o_log FROM segue.claim($1, $2, $3, $4)";
 
 static struct base_claim *claim_read(const PGresult *answer, int row, unsigned term) {
   struct base_claim *claim =
       claim_new(conn_text(answer, row, 0), conn_number(answer, row, 1), term);
   struct base_held *held = &claim->held;
-  struct str log = conn_bytes(answer, row, 7);
+  struct str log = conn_bytes(answer, row, 8);
   held->seq = conn_number(answer, row, 2);
   held->bytes = conn_number(answer, row, 3);
   held->deaths = (unsigned)conn_number(answer, row, 5);
   (void)snprintf(held->hash, sizeof held->hash, "%s", conn_text(answer, row, 4));
   (void)snprintf(held->died, sizeof held->died, "%s", conn_text(answer, row, 6));
+  (void)snprintf(held->asked, sizeof held->asked, "%s", conn_text(answer, row, 7));
   if (log.n == held->bytes) /* else it is of another moment than the row */
     buf_str(&claim->log, log);
   return claim;

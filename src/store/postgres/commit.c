@@ -267,7 +267,7 @@ static void large_over(uv_work_t *work, int status) {
 void shared_append(struct store_log *base, uv_loop_t *loop) {
   struct shared_log *log = (struct shared_log *)base;
   log->err = (struct err){0};
-  if (base->batch.n > LIMIT_STORE_PIPELINE_BYTES) {
+  if (log->unmade || base->batch.n > LIMIT_STORE_PIPELINE_BYTES) {
     log->work.data = log;
     loop_work(loop, &log->work, large_work, large_over);
     return;

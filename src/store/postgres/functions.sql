@@ -16,6 +16,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (SELECT FROM segue.worker w WHERE w.id = p_worker AND w.lease_until > clock_timestamp())
 $$;
 
+-- Where a session is once its owner lets go of it: one that is to be resumed waits for who does it.
+CREATE OR REPLACE FUNCTION segue.rest_of(p_rest text, p_asked text) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+  SELECT CASE WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
+$$;
+
 -- A worker begins: a fresh id each time.
 CREATE OR REPLACE FUNCTION segue.enter(p_worker uuid, p_name text, p_labels text[], p_program text,
                                        p_ttl_ms bigint) RETURNS void
@@ -46,7 +52,7 @@ CREATE OR REPLACE FUNCTION segue.leave(p_worker uuid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
-  UPDATE segue.session s SET state = s.rest, owner = NULL
+  UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked), owner = NULL
    WHERE s.state = 'held' AND s.owner = p_worker;
   IF EXISTS (SELECT FROM segue.session s WHERE s.state = 'ready') THEN
     PERFORM pg_notify('segue', 'ready');
@@ -75,7 +81,7 @@ END $$;
 -- that this worker has already is taken again: the answer was lost, or it would not ask.
 CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
 RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text,
-               o_deaths int, o_died text)
+               o_deaths int, o_died text, o_asked text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE s segue.session;
 BEGIN
@@ -94,7 +100,7 @@ BEGIN
     SELECT w.name INTO o_owner FROM segue.worker w WHERE w.id = s.owner;
   END IF;
   o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
-  o_deaths := s.deaths; o_died := s.died;
+  o_deaths := s.deaths; o_died := s.died; o_asked := s.asked;
   RETURN NEXT;
 END $$;
 
@@ -132,7 +138,8 @@ BEGIN
      SET seq = p_new, bytes = p_bytes, hash = decode(p_hash, 'hex'), rest = p_rest,
          state = CASE WHEN p_rest = 'ended' THEN 'ended' ELSE t.state END,
          owner = CASE WHEN p_rest = 'ended' THEN NULL ELSE t.owner END,
-         asked = CASE WHEN p_rest = 'ended' THEN NULL ELSE t.asked END,
+         asked = CASE WHEN p_rest = 'ended' OR (t.asked = 'resume' AND (p_turn OR p_rest <> 'idle')) THEN NULL
+                      ELSE t.asked END,
          deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END
    WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state = 'held' RETURNING t.* INTO s;
   IF FOUND THEN
@@ -166,7 +173,8 @@ BEGIN
                 SET seq = b.new, bytes = b.bytes, hash = decode(b.hash, 'hex'), rest = b.rest,
                     state = CASE WHEN b.rest = 'ended' THEN 'ended' ELSE t.state END,
                     owner = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.owner END,
-                    asked = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.asked END,
+                    asked = CASE WHEN b.rest = 'ended' OR (t.asked = 'resume' AND (b.turn OR b.rest <> 'idle')) THEN NULL
+                                 ELSE t.asked END,
                     deaths = CASE WHEN b.turn THEN 0 ELSE t.deaths END
                FROM unnest(p_ids, p_fences, p_seqs, p_news, p_bytes, p_hashes, p_rests, p_turns)
                     WITH ORDINALITY AS b (id, fence, seq, new, bytes, hash, rest, turn, n)
@@ -179,17 +187,17 @@ BEGIN
 END $$;
 
 -- Lets go of a session. One that has no record never began. p_wait_ms: nobody takes it before.
--- p_why: the worker cannot go on with it.
-CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint, p_why text)
-RETURNS text
+-- p_why: the worker cannot go on with it. p_drop: what was asked of it cannot be done.
+CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint, p_why text,
+                                         p_drop boolean) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_rest text;
 BEGIN
   UPDATE segue.session t
-     SET state = t.rest, owner = NULL,
-         asked = CASE WHEN t.rest = 'ended' THEN NULL ELSE t.asked END,
+     SET state = CASE WHEN p_drop THEN t.rest ELSE segue.rest_of(t.rest, t.asked) END, owner = NULL,
+         asked = CASE WHEN p_drop OR t.rest = 'ended' THEN NULL ELSE t.asked END,
          ready_at = clock_timestamp() + p_wait_ms * interval '1 millisecond', why = p_why
-   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held' RETURNING t.rest INTO v_rest;
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held' RETURNING t.state INTO v_rest;
   IF v_rest = 'ready' THEN
     PERFORM pg_notify('segue', 'ready');
   END IF;
@@ -213,27 +221,26 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- What is asked of a session from elsewhere (cancel, resume); its owner sees it.
+-- What is asked of a session from elsewhere (cancel, resume); its owner sees it, and where it has
+-- none whoever takes it next. The state that it is in now; "going": it runs, and need not be resumed.
 CREATE OR REPLACE FUNCTION segue.ask(p_id uuid, p_what text, p_by text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_state text;
 BEGIN
-  UPDATE segue.session t SET asked = p_what, asked_by = p_by
-   WHERE t.id = p_id AND t.state <> 'ended' AND p_what IN ('cancel', 'resume')
+  UPDATE segue.session t
+     SET asked = p_what, asked_by = p_by,
+         state = CASE WHEN t.state = 'idle' THEN segue.rest_of(t.rest, p_what) ELSE t.state END
+   WHERE t.id = p_id AND t.state <> 'ended' AND NOT t.moved
+     AND (p_what = 'cancel' OR (p_what = 'resume' AND t.rest = 'idle' AND t.asked IS DISTINCT FROM 'cancel'))
   RETURNING t.state INTO v_state;
   IF FOUND THEN
     PERFORM pg_notify('segue', 'ask');
     RETURN v_state;
   END IF;
-  SELECT t.state INTO v_state FROM segue.session t WHERE t.id = p_id;
+  SELECT CASE WHEN t.state = 'ended' THEN 'ended' ELSE 'going' END INTO v_state
+    FROM segue.session t WHERE t.id = p_id;
   RETURN coalesce(v_state, 'gone');
 END $$;
-
--- It was done, or cannot be.
-CREATE OR REPLACE FUNCTION segue.asked_done(p_id uuid, p_fence bigint) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  UPDATE segue.session t SET asked = NULL, asked_by = NULL WHERE t.id = p_id AND t.fence = p_fence
-$$;
 
 -- Held sessions of workers without a lease are nobody's again, and the connections of such workers
 -- end: one that was cut off in the middle of a pipeline keeps its rows locked.
@@ -258,7 +265,7 @@ BEGIN
               WHERE s.state = 'held' AND (w.id IS NULL OR w.lease_until <= clock_timestamp())
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
-     SET state = s.rest, -- after too many deaths its next owner stops it
+     SET state = segue.rest_of(s.rest, s.asked), -- after too many deaths its next owner stops it
          owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
     FROM c WHERE s.id = c.id AND s.state = 'held';
   GET DIAGNOSTICS n = ROW_COUNT;

@@ -59,41 +59,25 @@ static void uuid_new(char id[STORE_ID_BYTES]) {
                  b[15]);
 }
 
-static void put_worker_label(struct buf *out, const char *prefix, const char *label) {
-  buf_puts(out, out->n > 1 ? ",\"" : "\"");
-  buf_puts(out, prefix);
-  for (const char *p = label; *p; p++) {
-    if (*p == '"' || *p == '\\')
-      buf_putc(out, '\\');
-    buf_putc(out, *p);
-  }
-  buf_putc(out, '"');
-}
-
 static void name_worker(char host[HOST_BYTES], char name[HOST_BYTES + 24], struct buf *labels) {
   if (gethostname(host, HOST_BYTES - 1) != 0)
     (void)snprintf(host, HOST_BYTES, "unknown");
   host[HOST_BYTES - 1] = '\0';
   (void)snprintf(name, HOST_BYTES + 24, "%s:%ld", host, (long)getpid());
   buf_putc(labels, '{');
-  put_worker_label(labels, "host=", host);
+  base_put_label(labels, "host=", host);
   for (const char *const *label = base_options()->labels; label && *label; label++)
-    put_worker_label(labels, "", *label);
+    base_put_label(labels, "", *label);
   buf_putc(labels, '}');
 }
 
 /* A session's folder is on the machine where it is made, unless a person said where else it is. */
 static void keeper_needs(struct pg_base *pg, const char *host) {
-  const char *const *wanted = base_options()->needs;
   struct buf needs = {0};
   buf_putc(&needs, '{');
-  if (wanted == NULL)
-    put_worker_label(&needs, "host=", host);
-  for (const char *const *label = wanted; label && *label; label++)
-    put_worker_label(&needs, "", *label);
+  base_put_label(&needs, "host=", host);
   buf_putc(&needs, '}');
-  pg->keeper.needs = xstrdup(buf_c(&needs));
-  buf_deinit(&needs);
+  pg->keeper.needs = buf_take(&needs);
 }
 
 /* Shims hold the same deadline: a program that is stopped ends nothing itself. */
@@ -244,6 +228,7 @@ static void keeper_poll(struct pg_base *pg, struct conn *conn) {
       conn,
       "SELECT p.o_ready, p.o_providers, (SELECT version FROM segue.meta) FROM segue.poll($1) p",
       pg->keeper.ttl_ms / 6 + 200, args, ARRAY_LEN(args), false, &failure, &err);
+  atomic_store(&pg->keeper.answers, answer != NULL);
   if (answer == NULL || conn_text(answer, 0, 0)[0] == 't' || atomic_load(&pg->unsure))
     base_tell(pg, WORKER_READY, "", "");
   if (answer != NULL && seats_learn(pg, conn_text(answer, 0, 1)))
@@ -276,6 +261,7 @@ static void keeper_work(struct keeping *k) {
     bool ok = keeper_connect(k) && keeper_renew(k, &failure, &err);
     uint64_t again = LIMIT_STORE_BACKOFF_MS << (k->failures > 7 ? 7 : k->failures);
     k->failures = ok ? 0 : k->failures + 1;
+    atomic_store(&pg->keeper.answers, ok);
     if (again > ttl / 6)
       again = ttl / 6;
     k->renew_at = clock_boot_ms() + (ok ? ttl / 3 : keeper_jitter(again));
@@ -285,8 +271,10 @@ static void keeper_work(struct keeping *k) {
     k->sweep_at = clock_boot_ms() + keeper_jitter(ttl / 6);
   }
   if (now >= k->poll_at) {
-    if (conn_is_open(k->conn))
+    if (keeper_connect(k))
       keeper_poll(pg, k->conn);
+    else
+      atomic_store(&pg->keeper.answers, false);
     if (conn_is_open(k->conn))
       seats_settle(pg, k->conn);
     base_trim(pg);
@@ -368,7 +356,7 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
       conn_free(conn_ask(conn, "SELECT segue.sweep()", LIMIT_STORE_ASK_MS, NULL, 0, false, &failure,
                          err));
     if (entered)
-      keeper_poll(pg, conn);
+      keeper_poll(pg, conn); /* it answers */
     base_give(pg, conn);
     if (!entered && (failure != CONN_LOST || !base_pause(tries, until)))
       return false;

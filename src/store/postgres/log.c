@@ -25,7 +25,7 @@ enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, HELD_LOOK
 
 const char shared_append_sql[] =
     "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-const char shared_release_sql[] = "SELECT segue.release($1, $2, $3, $4)";
+const char shared_release_sql[] = "SELECT segue.release($1, $2, $3, $4, $5)";
 
 static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
   struct shared_log *log = xcalloc(1, sizeof *log);
@@ -136,6 +136,7 @@ void leave_call_init(struct leave_call *call, const struct base_leave *leave) {
   call->args[1] = arg_text(count_text(call->fence, leave->fence));
   call->args[2] = arg_text(count_text(call->pause, leave->pause_ms));
   call->args[3] = arg_text(leave->why);
+  call->args[4] = arg_text(leave->refuses ? "t" : "f");
 }
 
 static enum store_result say_conflict(const struct shared_log *log, const PGresult *answer,
@@ -227,6 +228,8 @@ enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, s
   enum store_result result;
   uint64_t until = clock_mono_ms() + try_ms;
   bool lost;
+  if (log->unmade && !shared_make(log, err))
+    return STORE_IO;
   append_call_init(&call, log);
   for (unsigned tries = 0;; tries++) {
     result = append_once(log, &call, &lost, err);
@@ -255,18 +258,22 @@ bool shared_settle(struct store_log *base, struct err *err) {
 
 /* --- making and taking --- */
 
-struct store_log *shared_create(struct store *store, const char *id, struct err *err) {
+struct store_log *shared_create_later(struct store *store, const char *id) {
+  struct err ignored;
+  struct shared_log *log = shared_log_new(store, shared_base(store, &ignored), id);
+  log->unmade = true;
+  return &log->base;
+}
+
+bool shared_make(struct shared_log *log, struct err *err) {
   enum conn_failure failure;
-  struct pg_base *pg = shared_base(store, err);
-  if (fault_fails("create")) {
-    (void)err_set_errno(err, errno, "cannot make session %s", id);
-    return NULL;
-  }
-  if (pg == NULL || !base_enter(pg, err))
-    return NULL;
-  struct shared_log *log = shared_log_new(store, pg, id);
+  struct pg_base *pg = log->pg;
+  const char *id = log->id;
+  if (!base_enter(pg, err))
+    return false;
+  log->term = base_term(pg);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id),
-                                  arg_text(pg->keeper.needs)};
+                                  arg_text(log->needs ? log->needs : pg->keeper.needs)};
   PGresult *answer =
       base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
   const char *result = answer ? conn_text(answer, 0, 0) : "";
@@ -276,8 +283,21 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
   else if (answer != NULL && !ok)
     (void)base_trusts(pg, log->term + 1, err);
   conn_free(answer);
-  log->fence = 1;
-  if (ok)
+  log->fence = ok ? 1 : 0; /* what is another's must not be let go of */
+  log->unmade = !ok;
+  return ok;
+}
+
+struct store_log *shared_create(struct store *store, const char *id, struct err *err) {
+  if (fault_fails("create")) {
+    (void)err_set_errno(err, errno, "cannot make session %s", id);
+    return NULL;
+  }
+  struct pg_base *pg = shared_base(store, err);
+  if (pg == NULL || !base_enter(pg, err))
+    return NULL;
+  struct shared_log *log = shared_log_new(store, pg, id);
+  if (shared_make(log, err))
     return &log->base;
   store_close(&log->base);
   return NULL;
@@ -332,6 +352,7 @@ static void held_read(struct base_held *held, const PGresult *answer) {
                              .deaths = (unsigned)conn_number(answer, 0, 6)};
   (void)snprintf(held->hash, sizeof held->hash, "%s", conn_text(answer, 0, 4));
   (void)snprintf(held->died, sizeof held->died, "%s", conn_text(answer, 0, 7));
+  (void)snprintf(held->asked, sizeof held->asked, "%s", conn_text(answer, 0, 8));
 }
 
 /* It was claimed from the queue, and its log did not come along: its row says the rest. */
@@ -340,7 +361,7 @@ static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence
   const struct conn_arg args[] = {arg_text(id)};
   PGresult *answer = base_ask(pg,
                               "SELECT 'ok', fence, seq, bytes, encode(hash, 'hex'), NULL, "
-                              "deaths, died FROM "
+                              "deaths, died, asked FROM "
                               "segue.session WHERE id = $1 AND state = 'held'",
                               args, 1, false, &failure, err);
   if (answer != NULL && (conn_rows(answer) == 0 || conn_number(answer, 0, 1) != fence)) {
@@ -451,6 +472,7 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
     log->fence = held.fence;
     log->deaths = held.deaths;
     memcpy(log->died, held.died, sizeof log->died);
+    memcpy(log->asked, held.asked, sizeof log->asked);
   }
   ok = ok && shared_fold(log, ref, &held, fold, ctx, err);
   shared_end_claim(pg, claim);
@@ -517,6 +539,7 @@ static void let_go_of(struct shared_log *log) {
   leave->fence = log->fence;
   leave->pause_ms = log->pause_ms;
   leave->why = base_pause_why(pg, log->id);
+  leave->refuses = log->refuses;
   leave->term = log->term;
   (void)pthread_mutex_lock(&pg->lock);
   bool later = pg->loop != NULL && pthread_equal(pg->loop_thread, pthread_self());
@@ -541,6 +564,7 @@ void shared_close(struct store_log *base) {
   list_remove(&log->pg->open, &log->in_open);
   (void)pthread_mutex_unlock(&log->pg->lock);
   brief_deinit(&log->brief);
+  free(log->needs);
   free(log);
 }
 

@@ -281,6 +281,7 @@ const struct store_ops postgres_ops = {
     .bytes = shared_bytes,
     .remove = shared_remove,
     .create = shared_create,
+    .create_later = shared_create_later,
     .attach = shared_attach,
     .append = shared_append,
     .append_now = shared_append_now,

@@ -21,6 +21,10 @@ struct shared_log {
   size_t line_count;  /* of that batch */
   unsigned deaths;    /* of workers that had it, when it was taken */
   char died[320];     /* the last of them, or "" */
+  char asked[16];     /* of it, when it was taken: cancel, resume or "" */
+  bool refuses;       /* that cannot be done */
+  bool unmade;        /* the first append makes its row */
+  char *needs;        /* as an array of SQL: labels of who may take it; NULL: the worker's own */
   struct list_node in_base, in_open;
   uv_work_t work; /* of a batch that is too large for a pipeline */
   enum store_result result;
@@ -37,12 +41,14 @@ struct append_call {
 /* The same for segue.release. */
 struct leave_call {
   char fence[24], pause[24];
-  struct conn_arg args[4];
+  struct conn_arg args[5];
 };
 
-enum { SHARED_ARGS = 10, LEAVE_ARGS = 4 };
+enum { SHARED_ARGS = 10, LEAVE_ARGS = 5 };
 extern const char shared_append_sql[], shared_release_sql[];
 void leave_call_init(struct leave_call *call, const struct base_leave *leave);
+/* Before the first append of one that was created later. */
+bool shared_make(struct shared_log *log, struct err *err) MUST_CHECK;
 void append_call_init(struct append_call *call, struct shared_log *log);
 void append_call_deinit(struct append_call *call);
 /* Where the session belongs once it is let go of, as its records and the batch say. */
@@ -77,6 +83,7 @@ void shared_leave(struct pg_base *pg, struct base_leave *owned_leave);
 
 /* The functions of postgres_ops, by file. */
 struct store_log *shared_create(struct store *store, const char *id, struct err *err);
+struct store_log *shared_create_later(struct store *store, const char *id);
 struct store_log *shared_attach(struct store *store, const struct store_ref *ref,
                                 store_fold_fn fold, void *ctx, struct store_mend *mend,
                                 struct err *err);

@@ -144,6 +144,20 @@ bool worker_ask(const struct store_ref *ref, const char *what, char state[16], s
   return answer != NULL;
 }
 
+bool worker_answers(const struct store *store, struct err *err) {
+  if (!url_is_shared(store->where))
+    return true;
+  const struct pg_base *pg = shared_base(store, err);
+  if (pg == NULL || !pg->keeper.runs || atomic_load(&pg->keeper.answers))
+    return pg != NULL;
+  return err_set(err, ERR_LIMIT, "the store %s does not answer: try again", pg->shown);
+}
+
+const char *worker_asked(const struct store_log *base) {
+  const struct shared_log *log = (const struct shared_log *)base;
+  return base != NULL && url_is_shared(base->store->where) ? log->asked : "";
+}
+
 unsigned worker_deaths(const struct store_log *base, const char **died) {
   const struct shared_log *log = (const struct shared_log *)base;
   bool shared = base != NULL && url_is_shared(base->store->where);
@@ -162,14 +176,8 @@ json_t *worker_json(const struct store_log *base) {
   return told;
 }
 
-void worker_asked_done(struct store_log *base) {
+void worker_refuse(struct store_log *base) {
   struct shared_log *log = (struct shared_log *)base;
-  char fence[24];
-  enum conn_failure failure;
-  struct err err;
-  if (!url_is_shared(base->store->where))
-    return;
-  (void)snprintf(fence, sizeof fence, "%llu", (unsigned long long)log->fence);
-  const struct conn_arg args[] = {arg_text(log->id), arg_text(fence)};
-  conn_free(base_ask(log->pg, "SELECT segue.asked_done($1, $2)", args, 2, false, &failure, &err));
+  if (url_is_shared(base->store->where))
+    log->refuses = true;
 }

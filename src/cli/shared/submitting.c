@@ -1,13 +1,9 @@
 /* Writes the first record of a session into a shared store and lets go of it. */
-#include "cli/submitting.h"
+#include "cli/shared/submitting.h"
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "daemon/launch.h"
 #include "host/solo.h"
-#include "store/worker.h"
-
-#include <string.h>
 
 struct submitting {
   struct solo solo;
@@ -54,34 +50,7 @@ static json_t *submitting_write(struct submitting *s, const struct launch *l, st
                    "log", session_log_name(s->solo.session));
 }
 
-/* The labels of "a,b"; list has room for LIMIT_STORE_LABEL_COUNT + 2, the texts stay for good. */
-static void needs_of(const char *text, const char *list[]) {
-  size_t count = 0;
-  while (count <= LIMIT_STORE_LABEL_COUNT) {
-    size_t n = strcspn(text, ",");
-    list[count++] = xstrndup(text, n);
-    text += n;
-    if (*text++ != ',')
-      break;
-  }
-  list[count] = NULL;
-}
-
-/* This program is the worker that makes the session. */
-static bool submitting_be(const char *on, const struct config *config, const json_t *body,
-                          struct err *err) {
-  static const char *needs[LIMIT_STORE_LABEL_COUNT + 2];
-  const char *cwd = json_string_value(json_object_get(body, "cwd"));
-  if (on == NULL && cwd != NULL)
-    on = config_shared_label(config, cwd);
-  if (on == NULL)
-    return true;
-  needs_of(on, needs);
-  const struct worker_options options = {.lease_ms = LIMIT_STORE_LEASE_MS, .needs = needs};
-  return worker_be(&options, err);
-}
-
-json_t *submitting_send(const char *store, const char *on, const json_t *body, struct err *err,
+json_t *submitting_send(const char *store, const json_t *body, struct err *err,
                         struct err_list *errors) {
   struct submitting s = {.written = false};
   struct launch l;
@@ -89,8 +58,7 @@ json_t *submitting_send(const char *store, const char *on, const json_t *body, s
   struct generation *generation = generation_new(err);
   if (generation == NULL)
     return NULL;
-  if (submitting_be(on, &generation->user, body, err) &&
-      solo_init(&s.solo, store, generation->registry, err)) {
+  if (solo_init(&s.solo, store, generation->registry, err)) {
     struct launch_env env = {
         .generation = generation, .store = &s.solo.store, .workflows = s.solo.host.workflows};
     launch_init(&l, &env);

@@ -1,0 +1,15 @@
+/* submitting.h - submits to a shared store, where no daemon is needed: the first record is
+ * written from here, and a worker that has a place takes the session. */
+#ifndef SEGUE_CLI_SUBMITTING_H
+#define SEGUE_CLI_SUBMITTING_H
+
+#include "base/err.h"
+
+#include <jansson.h>
+
+/* body: of POST /v1/sessions. The session as far as it is known ("id", "status", "log"), a new
+ * reference; NULL: err, or errors of the workflow. */
+json_t *submitting_send(const char *store, const json_t *body, struct err *err,
+                        struct err_list *errors);
+
+#endif
