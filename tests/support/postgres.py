@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 
@@ -98,18 +99,82 @@ class Server:
     def url(self, database, user="postgres"):
         return f"postgres://{user}@{urllib.parse.quote(self.dir, safe='')}/{database}"
 
-    def database(self, template=None, name=None):
+    def database(self, template=None, name=None, user="postgres"):
         """A fresh one: its URL."""
         self.count += 1
         name = name or f"t{os.getpid()}_{self.count}"
         self.sql(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
-        return self.url(name)
+        return self.url(name, user)
+
+    def with_password(self, user, password):
+        """A superuser who is asked for it; all others are let in as they are."""
+        self.sql(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'")
+        with open(self.data + "/pg_hba.conf", "r+", encoding="utf-8") as f:
+            rest = f.read()
+            f.seek(0)
+            f.write(f"local all {user} scram-sha-256\n" + rest)
+        self.sql("SELECT pg_reload_conf()")
 
     def close(self):
         try:
             self.stop("immediate")
         except (RuntimeError, OSError):
             pass
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+class Pooler:
+    """pgbouncer in front of a server, transaction by transaction, on a Unix socket of its own."""
+
+    program = "/usr/sbin/pgbouncer"
+    port = 6432  # the name of the socket's file only
+
+    @classmethod
+    def there(cls):
+        return os.path.exists(cls.program)
+
+    def __init__(self, server, user="postgres", password=None, size=8):
+        self.dir, self.user = tempfile.mkdtemp(prefix="pgb.", dir="/tmp"), user
+        if server.drop:
+            os.chown(self.dir, server.drop["user"], server.drop["group"])
+        users, ini = self.dir + "/users", self.dir + "/pgbouncer.ini"
+        self.write(users, f'"{user}" "{password or ""}"\n', server)
+        self.write(ini, f"[databases]\n* = host={server.dir} user={user}"
+                   + (f" password={password}" if password else "") +
+                   f"\n[pgbouncer]\nlisten_addr =\nlisten_port = {self.port}\nunix_socket_dir = {self.dir}\n"
+                   f"auth_type = {'scram-sha-256' if password else 'any'}\nauth_file = {users}\n"
+                   f"pool_mode = transaction\ndefault_pool_size = {size}\nlogfile = {self.dir}/log\n"
+                   "ignore_startup_parameters = extra_float_digits\n", server)
+        self.process = subprocess.Popen([self.program, "-q", ini], stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, cwd=self.dir, **server.drop)
+        end = time.monotonic() + 30
+        while not os.path.exists(f"{self.dir}/.s.PGSQL.{self.port}"):
+            if time.monotonic() > end or self.process.poll() is not None:
+                self.close()
+                raise RuntimeError("pgbouncer does not start")
+            time.sleep(0.02)  # a look at a time; the deadline is above
+
+    @staticmethod
+    def write(path, text, server):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        if server.drop:
+            os.chown(path, server.drop["user"], server.drop["group"])
+        os.chmod(path, 0o600)
+
+    def url(self, server_url):
+        name = server_url.rsplit("/", 1)[1]
+        return f"postgres://{self.user}@{urllib.parse.quote(self.dir, safe='')}/{name}?port={self.port}"
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(30)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def __enter__(self):

@@ -34,15 +34,32 @@ movements:
 """
 
 
+STOPS = """
+name: stops
+initial_movement: a
+max_movements: 1
+provider: script
+movements:
+  - name: a
+    command: ["true"]
+    rules: [{condition: when(exit == 0), next: b}]
+  - name: b
+    command: ["true"]
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+
+
 class Fleet(Box):
-    def __init__(self, lease="1s", store=None):
+    def __init__(self, lease="1s", store=None, env=(), init=True):
         super().__init__()
         os.chmod(self.dir, 0o700)
+        self.env.update(env)
         self.store = store or SERVER.database()
         self.env["SEGUE_STORE"] = self.store
         self.lease = lease
         self.daemons = []
-        expect(self.segue("store", "init").returncode == 0, "init")
+        if init:
+            expect(self.segue("store", "init").returncode == 0, "init")
 
     def __exit__(self, *exc):
         for d in self.daemons:
@@ -81,10 +98,13 @@ class Fleet(Box):
     def workflow(self, delay=0.1):
         return self.file("three.yaml", WORKFLOW % {"starts": self.dir + "/starts", "delay": delay})
 
-    def submit(self, workflow, n=1, env=None):
+    def submit_on(self, labels, workflow):
+        return self.submit(workflow, words=("--on", labels))
+
+    def submit(self, workflow, n=1, env=None, words=()):
         found = []
         for i in range(n):
-            done = self.segue("submit", workflow, "--cwd", self.cwd, "--task", f"task {i}", env=env)
+            done = self.segue("submit", workflow, "--cwd", self.cwd, "--task", f"task {i}", *words, env=env)
             expect(done.returncode == 0, done)
             found.append(done.stdout.decode().strip())
         return found
@@ -178,7 +198,24 @@ def it_goes_where_it_was_sent():
                             (("--on", "a,,b"), b"1 to 128 bytes"), (("--on", ",".join(f"l{i}" for i in range(70))), b"64 labels")):
             done = fleet.segue("submit", flow, *cwd, *words)
             expect(done.returncode == 2 and says in done.stderr, words, done)
-        done = fleet.segue("submit", flow, *cwd, "--on", "gpu", "--socket", fleet.dir + "/run0/s.sock")
+        # A daemon that is asked over its socket makes such sessions too.
+        there = ("--socket", fleet.dir + "/run0/s.sock")
+        sid = sent("--on", "tpu,big", *there)
+        fleet.until(lambda: fleet.sql(f"SELECT needs FROM segue.session WHERE id = '{sid}'") == "{tpu,big}", "its needs")
+        mine = sent(*there)
+        expect(fleet.sql(f"SELECT needs FROM segue.session WHERE id = '{mine}'") == "{nfs1}", "shared_paths")
+        first = json.loads(fleet.segue("show", sid, "--json").stdout.splitlines()[0])
+        expect(first["config"]["on"] == ["tpu", "big"], first["config"])
+        fleet.until(lambda: fleet.count(f"state = 'ready' AND id = '{sid}'") == 1, "it is not this daemon's to run")
+        # segue run is a worker that makes one; resume asks for the same labels.
+        done = fleet.segue("run", fleet.file("stop.yaml", STOPS), *cwd, "--task", "x", "--on", "far", "--json")
+        stopped = json.loads(done.stdout.splitlines()[0])["session"]
+        expect(fleet.sql(f"SELECT needs, state FROM segue.session WHERE id = '{stopped}'") == "{far}|idle", done)
+        done = fleet.segue("resume", stopped, "--max-movements", "3", "-q")
+        expect(done.returncode == 2 and b"far" in done.stderr, done)
+        done = fleet.segue("resume", stopped, "--max-movements", "3", "-q", "--label", "far")
+        expect(done.returncode == 0, done)
+        done = fleet.segue("run", fleet.file("stop.yaml", STOPS), *cwd, "--task", "x", "--logs", fleet.dir + "/l", "--on", "far")
         expect(done.returncode == 2 and b"--store" in done.stderr, done)
         for text, says in (("[a]", b"a map of folders"), ("{work: nfs1}", b"an absolute path"), ("{/work: [a]}", b"a label")):
             with open(config + "/config.yaml", "w", encoding="utf-8") as f:
@@ -313,8 +350,8 @@ def a_stopped_worker_leaves_nothing_at_work():
 
 def it_goes_and_another_goes_on():
     with Fleet("30s") as fleet:
-        first = fleet.serve("--drain", "0")
         ids = fleet.submit(fleet.workflow(0.4), 4)
+        first = fleet.serve("--drain", "0")
         fleet.until(lambda: fleet.count("state = 'held'") == 4, "it works")
         fleet.serve()
         first.terminate()

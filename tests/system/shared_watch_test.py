@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Sessions of other workers, seen and asked through a daemon that does not run them; and a daemon
+whose store does not answer."""
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+from daemon import Connection
+import shared_daemon_test
+from shared_daemon_test import MOVEMENTS, STOPS, Fleet
+from support import WAIT_S, end_of, expect, main, need_build
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
+import postgres  # noqa: E402
+
+SERVER = None
+
+
+def ask(fleet, n, method, path, timeout=WAIT_S, headers=None):
+    """Status and body of what the n-th daemon says."""
+    connection = Connection(f"{fleet.dir}/run{n}/s.sock", timeout)
+    connection.request(method, path, headers=headers or {})
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, json.loads(body) if body[:1] in (b"{", b"[") else body
+
+
+class Stream(threading.Thread):
+    """Watches a session to its end: the records that came, and the bytes of each."""
+
+    def __init__(self, fleet, n, sid, last=None):
+        super().__init__()
+        self.headers = {"Last-Event-ID": str(last)} if last else {}
+        self.place = (f"{fleet.dir}/run{n}/s.sock", f"/v1/sessions/{sid}/events")
+        self.numbers, self.lines, self.status = [], [], None
+        self.start()
+
+    def run(self):
+        connection = Connection(self.place[0], 60)
+        connection.request("GET", self.place[1], headers=self.headers)
+        answer = connection.getresponse()
+        self.status = answer.status
+        for line in answer:
+            if line.startswith(b"id: "):
+                self.numbers.append(int(line[4:]))
+            elif line.startswith(b"data: {\"v\""):
+                self.lines.append(line[6:-1])
+        connection.close()
+
+    def end(self):
+        self.join(60)
+        expect(not self.is_alive(), "the stream does not end")
+
+
+def lines_of(fleet, sid):
+    return fleet.segue("show", sid, "--json").stdout.splitlines()
+
+
+def seen_from_another_worker():
+    """Two that watch one log, one that comes late; and one that waits in the queue."""
+    with Fleet("30s") as fleet:
+        fleet.serve("--label", "a")
+        fleet.serve()
+        flow = fleet.workflow(0.4)
+        (sid,) = fleet.submit_on("a", flow)
+        fleet.until(lambda: fleet.count("state = 'held' AND seq > 2") == 1, "it runs")
+        first, second = Stream(fleet, 1, sid), Stream(fleet, 1, sid)
+        follow = fleet.start("show", sid, "--follow", "--json")
+        status, told = ask(fleet, 1, "GET", f"/v1/sessions/{sid}")
+        expect(status == 200 and told["status"] == "running", told)
+        fleet.until(lambda: len(first.lines) > 4, "records come while it runs")
+        late = Stream(fleet, 1, sid, last=4)
+        for stream in (first, second, late):
+            stream.end()
+        lines = lines_of(fleet, sid)
+        expect(first.lines == lines and second.lines == lines, "other records", len(first.lines), len(lines))
+        expect(late.lines == lines[4:] and late.numbers[0] == 5, late.numbers)
+        status, out, err = end_of(follow)
+        expect(status == 0 and out.splitlines() == lines, status, err)
+        (waiting,) = fleet.submit_on("b", flow)
+        stream = Stream(fleet, 1, waiting)
+        fleet.until(lambda: len(stream.lines) == 1, "its first record")
+        listed = ask(fleet, 1, "GET", "/v1/sessions?status=queued")[1]["sessions"]
+        expect([s["id"] for s in listed] == [waiting], listed)
+        fleet.serve("--label", "b")
+        stream.end()
+        expect(stream.lines == lines_of(fleet, waiting), "of one that waited")
+        done = ask(fleet, 1, "GET", f"/v1/sessions/{waiting}/events", headers={"Last-Event-ID": str(len(stream.lines))})
+        expect(done[0] == 204, "nothing more will come", done)
+
+
+def submitted_and_followed():
+    """From a machine without a daemon."""
+    with Fleet("30s") as fleet:
+        fleet.serve()
+        flow = fleet.workflow(0.2)
+        for words in (("--follow",), ("--wait",), ("--follow", "--json")):
+            done = fleet.segue("submit", flow, "--cwd", fleet.cwd, "--task", "x", *words)
+            expect(done.returncode == 0 and (b"COMPLETE" in done.stdout or words != ("--follow",)), words, done)
+            expect(words != ("--wait",) or done.stdout.count(b"\n") == 1, done)
+
+
+def cancelled_through_another_daemon():
+    with Fleet("30s") as fleet:
+        fleet.serve("--label", "a")
+        fleet.serve()
+        (running,) = fleet.submit_on("a", fleet.workflow(30))
+        fleet.until(lambda: fleet.count("state = 'held' AND seq > 2") == 1, "it runs")
+        status, told = ask(fleet, 1, "POST", f"/v1/sessions/{running}/cancel")
+        expect(status == 200 and told["status"] == "cancelled", status, told)
+        again = ask(fleet, 1, "POST", f"/v1/sessions/{running}/cancel")
+        expect(again[0] == 200, again)
+        (waiting,) = fleet.submit_on("nobody", fleet.workflow(0.1))
+        status, told = ask(fleet, 1, "POST", f"/v1/sessions/{waiting}/cancel")
+        expect(status == 200 and told["status"] == "cancelled", status, told)
+        (done,) = fleet.submit(fleet.workflow(0.01))
+        fleet.until(lambda: fleet.count("state = 'ended'") == 3, "it ends")
+        status, told = ask(fleet, 1, "POST", f"/v1/sessions/{done}/cancel")
+        expect(status == 409 and "has ended" in json.dumps(told), status, told)
+        for sid in (running, waiting):
+            expect(fleet.segue("verify", sid).returncode == 0, sid)
+
+
+def resumed_by_whoever_has_a_place():
+    """The record that it goes on is written from here; a worker takes it from the queue."""
+    with Fleet("30s") as fleet:
+        fleet.serve()
+        flow = fleet.file("stops.yaml", STOPS)
+        ids = fleet.submit(flow, 2)
+        fleet.until(lambda: fleet.count("state = 'idle'") == 2, "they stop")
+        done = fleet.segue("resume", ids[0], "--daemon", "--max-movements", "3", "--json")
+        expect(done.returncode == 0 and json.loads(done.stdout)["id"] == ids[0], done)
+        fleet.until(lambda: fleet.count("state = 'ended'") == 1, "it goes on")
+        told = [json.loads(line) for line in lines_of(fleet, ids[0])]
+        resume = next(r for r in told if r["type"] == "session_resume")
+        expect(resume["reason"] == "user" and resume["changed"] == {"max_movements": 3}, resume)
+        status, told = ask(fleet, 0, "POST", f"/v1/sessions/{ids[1]}/resume")
+        expect(status == 422, "it needs more turns", status, told)
+        over = fleet.segue("resume", ids[0], "--daemon")
+        expect(over.returncode == 1 and b"has ended" in over.stderr, over)
+        wrong = fleet.segue("resume", ids[1], "--daemon", "--rule", "9")
+        expect(wrong.returncode != 0 and wrong.stderr, wrong)
+        (running,) = fleet.submit(fleet.workflow(30))
+        fleet.until(lambda: fleet.count("state = 'held' AND seq > 2") == 1, "it runs")
+        going = fleet.segue("resume", running, "--daemon")
+        expect(going.returncode == 1 and b"nothing to resume" in going.stderr, going)
+        mine = json.loads(fleet.segue("run", flow, "--task", "x", "--cwd", fleet.cwd, "--json").stdout.splitlines()[0])
+        own = fleet.segue("resume", mine["session"], "--daemon", "--max-movements", "3")
+        expect(own.returncode == 1 and b"segue run" in own.stderr, own)
+        expect(fleet.segue("cancel", running).returncode == 0, "cancel")
+
+
+def a_resume_that_was_asked_for_is_not_forgotten():
+    """Its worker hangs and dies, and so does who asked: the next worker does it."""
+    with Fleet("30s") as fleet:
+        (sid,) = fleet.submit(fleet.file("odd.yaml", "name: odd\ninitial_movement: a\nprovider: script\nmovements:\n  - name: a\n"
+                                         "    command: [\"false\"]\n    rules: [{condition: when(exit == 0), next: COMPLETE}]\n"))
+        first = fleet.serve()
+        fleet.until(lambda: fleet.count("state = 'idle'") == 1, "it stops")
+        first.terminate()
+        first.wait(WAIT_S)
+        # As if a worker had it still, that has just stopped it and answers no more.
+        fleet.sql("INSERT INTO segue.worker (id, name, lease_until) VALUES ('00000000-0000-4000-8000-000000000001', 'gone:1', "
+                  "clock_timestamp() + interval '1 hour'); UPDATE segue.session SET state = 'held', fence = fence + 1, "
+                  "owner = '00000000-0000-4000-8000-000000000001'")
+        asking = fleet.start("resume", sid, "--daemon")
+        fleet.until(lambda: fleet.count("asked = 'resume'") == 1, "it is asked for, durably")
+        asking.kill()
+        end_of(asking)
+        fleet.sql("UPDATE segue.worker SET lease_until = clock_timestamp() - interval '1 second' WHERE name = 'gone:1'")
+        fleet.serve()
+        fleet.until(lambda: fleet.count("state = 'idle' AND asked IS NULL") == 1, "the next worker does it")
+        resumes = [r for r in map(json.loads, lines_of(fleet, sid)) if r["type"] == "session_resume"]
+        expect(len(resumes) == 1 and resumes[0]["reason"] == "user", resumes)
+        expect(fleet.segue("store", "check").returncode == 0, "check")
+        # One that cannot go on so is not taken again and again.
+        (more,) = fleet.submit(fleet.file("stops.yaml", STOPS))
+        fleet.until(lambda: fleet.count("state = 'idle'") == 2, "it stops")
+        fleet.sql(f"SELECT segue.ask('{more}', 'resume', '')")
+        fleet.until(lambda: b"--max-movements" in fleet.said(1), "it is tried")
+        fleet.until(lambda: fleet.count("state = 'idle' AND asked IS NULL") == 2, "it is left alone")
+
+
+def its_worker_does_not_answer():
+    with Fleet("5m") as fleet:
+        first = fleet.serve("--label", "a")
+        fleet.serve()
+        (sid,) = fleet.submit_on("a", fleet.workflow(30))
+        fleet.until(lambda: fleet.count("state = 'held' AND seq > 2") == 1, "it runs")
+        first.send_signal(signal.SIGSTOP)
+        shell = fleet.start("cancel", sid)
+        status, told = ask(fleet, 1, "POST", f"/v1/sessions/{sid}/cancel")
+        expect(status == 504 and "has not answered yet" in json.dumps(told), status, told)
+        status, _, err = end_of(shell)
+        expect(status == 1 and b"asked; its worker has not answered yet" in err, status, err)
+        first.send_signal(signal.SIGCONT)
+        fleet.until(lambda: fleet.count("state = 'ended'") == 1, "it is cancelled when its worker is back")
+        expect(json.loads(fleet.segue("ls", "--json").stdout)["status"] == "cancelled", "ls")
+
+
+def every_process_of_the_server(number):
+    main_pid = SERVER.pid()
+    pids = [main_pid]
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as f:
+                if name.isdigit() and int(f.read().rsplit(")", 1)[1].split()[1]) == main_pid:
+                    pids.append(int(name))
+        except OSError:
+            continue
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def a_store_that_hangs_holds_up_nobody():
+    """The server's processes are stopped: the daemon answers all the same, and what runs goes on."""
+    with Fleet("1m") as fleet:
+        fleet.serve("-n", "4")
+        ids = fleet.submit(fleet.workflow(1), 8)  # more than there are places
+        fleet.until(lambda: fleet.count("state = 'held' AND seq > 2") == 4, "they run")
+        every_process_of_the_server(signal.SIGSTOP)
+        try:
+            end = time.monotonic() + 8
+            worst, looks = 0, 0
+            while time.monotonic() < end:
+                began = time.monotonic()
+                expect(ask(fleet, 0, "GET", "/v1/health")[0] == 200, "health")
+                worst, looks = max(worst, time.monotonic() - began), looks + 1
+                time.sleep(0.02)  # a look at a time; the deadline is above
+        finally:
+            every_process_of_the_server(signal.SIGCONT)
+        expect(worst < 1 and looks > 50, "the loop was held up for", worst, looks)
+        fleet.all_complete(ids)
+        expect(len(fleet.starts()) == 8 * MOVEMENTS, "a call was repeated", len(fleet.starts()))
+
+
+if __name__ == "__main__":
+    need_build()
+    why = postgres.missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    with postgres.Server() as SERVER:
+        shared_daemon_test.SERVER = SERVER
+        status = main([seen_from_another_worker, submitted_and_followed, cancelled_through_another_daemon,
+                       resumed_by_whoever_has_a_place, a_resume_that_was_asked_for_is_not_forgotten,
+                       its_worker_does_not_answer, a_store_that_hangs_holds_up_nobody])
+    sys.exit(status)
