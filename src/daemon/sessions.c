@@ -111,7 +111,7 @@ static void let_go(struct daemon_entry *e) {
 }
 
 /* Made here, for workers that have what this one has not. */
-static bool is_for_others(const struct daemon_entry *e) {
+static bool entry_is_for_others(const struct daemon_entry *e) {
   const json_t *on = json_object_get(session_core(e->session)->config, "on");
   return e->sessions->shared && on != NULL && !worker_has(on);
 }
@@ -136,7 +136,7 @@ static void sessions_on_record(void *ctx, const struct record *record, struct st
     let_go(e);
     sessions_soon(e->sessions);
     e->sessions->changed(e->sessions->ctx, e);
-  } else if (e->state == ENTRY_WRITING && is_for_others(e)) {
+  } else if (e->state == ENTRY_WRITING && entry_is_for_others(e)) {
     entry_set_state(e, ENTRY_OVER);
     let_go(e);
     sessions_soon(e->sessions);

@@ -1,8 +1,8 @@
 /* sessions_internal.h - shared by the parts of sessions.h.
  *
- * sessions.c has the tables and the queue; sessions_recover.c takes up what is in the store;
+ * sessions.c has the tables and the queue; sessions_shared.c takes up what is in the store;
  * sessions_mend.c what becomes of logs that failed; sessions_ask.c what clients ask of a session:
- * cancel, resume; sessions_shared.c what a shared store adds; entry.c how one stands. */
+ * cancel, resume; entry.c how one stands. */
 #ifndef SEGUE_DAEMON_SESSIONS_INTERNAL_H
 #define SEGUE_DAEMON_SESSIONS_INTERNAL_H
 
