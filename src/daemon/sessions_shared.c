@@ -1,5 +1,5 @@
-/* Takes up what is in the store. The queue of a shared one: what this daemon takes from it, and what
- * the store tells of those that it has.
+/* Takes up what is in the store. The queue of a shared one: what this daemon takes from it, and
+ * what the store tells of those that it has.
  *
  * DESIGN. With files all that is unfinished is this daemon's; here the store has the queue, and a
  * session belongs to whoever claimed it, until it is let go of or its worker's lease is over. What
