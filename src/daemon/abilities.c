@@ -1,4 +1,4 @@
-/* Tells how the providers and the daemon are. */
+/* Reports the state of the providers and of the daemon. */
 #include "daemon/abilities.h"
 
 #include "base/limits.h"
@@ -13,7 +13,7 @@
 
 struct abilities {
   struct generation *generation; /* whose registry is read */
-  json_t *providers;             /* one object for each of the registry, in its order */
+  json_t *providers;             /* one object per provider, in the registry's order */
   json_t *daemon;
   struct client_versions *versions;
   json_t *known; /* of versions */
@@ -100,7 +100,7 @@ json_t *abilities_read(void *ctx) {
   return out;
 }
 
-/* The versions that were not known are asked for behind the answer: who looks is told later. */
+/* Asks for missing versions only after the answer: whoever is looking learns of them later. */
 static void want_versions(struct abilities *a) {
   const struct provider *p;
   for (size_t i = 0; (p = registry_at(a->generation->registry, i)) != NULL; i++) {

@@ -46,7 +46,7 @@ static curl_socket_t on_open(void *ctx, curlsocktype purpose, struct curl_sockad
   return link->fd;
 }
 
-/* Waits until the queue of whoever listens has a place; false: nobody listens. */
+/* Waits until the listener's queue has a place. Returns false if nobody listens. */
 static bool wait_for_place(const char *path) {
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   struct timeval wait = {.tv_sec = LIMIT_CLIENT_WAIT_S};
@@ -60,8 +60,8 @@ static bool wait_for_place(const char *path) {
   return listened;
 }
 
-/* A queue that is full refuses a local socket with EAGAIN when it must not wait (connect(2)), which
- * libcurl reports as it does a daemon that is not there. */
+/* A full queue refuses a non-blocking local socket with EAGAIN (connect(2)), and libcurl reports
+ * that just as it reports a missing daemon. */
 static CURLcode client_perform(const struct curl_api *api, CURL *curl, const char *path) {
   uint64_t until = clock_mono_ms() + LIMIT_CLIENT_WAIT_S * 1000;
   CURLcode code = api->easy_perform(curl);
@@ -70,7 +70,7 @@ static CURLcode client_perform(const struct curl_api *api, CURL *curl, const cha
   return code;
 }
 
-/* Connected, and no byte is sent yet. */
+/* libcurl calls this once connected, before any byte is sent. */
 static int on_connected(void *ctx, char *their_ip, char *our_ip, int their_port, int our_port) {
   struct daemon_link *link = ctx;
   (void)their_ip;

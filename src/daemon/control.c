@@ -37,8 +37,8 @@ void control_reply_session(const struct control *api, struct server_request *r, 
   view_deinit(&v);
 }
 
-/* A request that waits for the store must not hold up the loop for one that does not answer. False:
- * answered. */
+/* A request that needs the store must not hold up the loop when the store does not respond. Returns
+ * false if it has answered the request. */
 static bool control_store_answers(const struct control *api, struct server_request *r) {
   struct err err = {0};
   if (worker_answers(api->sessions->env->store, &err))
@@ -48,7 +48,8 @@ static bool control_store_answers(const struct control *api, struct server_reque
   return false;
 }
 
-/* The whole id for an id, a unique beginning of one, or "last". False: answered. */
+/* Resolves an id, a unique prefix of one, or "last" to the whole id. Returns false if it has
+ * answered the request. */
 bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
   struct store_ref ref;
@@ -107,7 +108,7 @@ static bool read_limit(struct server_request *r, size_t *limit) {
   return true;
 }
 
-/* False: answered. */
+/* Returns false if it has answered the request. */
 static bool read_wanted(struct server_request *r, struct select *wanted, const char **before) {
   const char *since = server_query(r, "since");
   struct err err = {0};
@@ -144,7 +145,7 @@ static void get_inbox(void *ctx, struct server_request *r) {
 
 /* --- events --- */
 
-/* The record that the client has seen last. False: answered. */
+/* Reads which record the client saw last. Returns false if it has answered the request. */
 static bool last_seen(struct server_request *r, uint64_t *seq) {
   const char *given = server_header(r, "Last-Event-ID");
   long n = 0;
@@ -174,7 +175,7 @@ static void watch_session(void *ctx, struct server_request *r) {
     bool over = !entry_is_live(e) && !runs;
     bool seen = over && seq >= v.brief->seq;
     view_deinit(&v);
-    if (seen) { /* tells an EventSource not to come again */
+    if (seen) { /* this stops an EventSource from reconnecting */
       server_reply(r, 204, NULL, STR(""));
       return;
     }
@@ -303,7 +304,7 @@ void control_deinit(struct control *api) {
   news_deinit(&api->news);
 }
 
-/* Pages that show providers ask for themselves anew. */
+/* Pages that show providers reload themselves. */
 static void control_on_version(void *ctx) {
   struct control *api = ctx;
   if (api->window != NULL)

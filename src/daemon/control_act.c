@@ -1,4 +1,4 @@
-/* Does what clients ask of a session that is there: cancel, resume, answer. */
+/* Does what clients ask of an existing session: cancel, resume, answer. */
 #include "daemon/control_internal.h"
 
 #include "base/buf.h"
@@ -50,7 +50,7 @@ static void refuse_resume(struct server_request *r, const struct err *err) {
   server_problem(r, status, NULL, "%s", err->text);
 }
 
-/* Takes the steer over. */
+/* Takes ownership of the steer. */
 static void resume_with(struct control *api, struct server_request *r, struct steer *st) {
   char id[STORE_ID_BYTES];
   struct err err = {0};
@@ -91,7 +91,7 @@ void control_resume(void *ctx, struct server_request *r) {
 
 /* --- people --- */
 
-/* Takes the answer over. */
+/* Takes ownership of the answer. */
 static void answer_with(struct control *api, struct server_request *r, struct core_answer *answer) {
   char id[STORE_ID_BYTES];
   struct err err = {0};
@@ -151,7 +151,7 @@ void control_act(void *ctx, struct server_request *r, const char *id, const char
               {"answer", control_take_answer},
               {"approve", control_approve},
               {"reject", control_reject}};
-  (void)id; /* it is the request's own part, as on the socket */
+  (void)id; /* the request's path names it, as on the socket */
   for (size_t i = 0; i < ARRAY_LEN(acts); i++)
     if (strcmp(acts[i].what, what) == 0)
       acts[i].handle(ctx, r);

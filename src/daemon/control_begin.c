@@ -1,4 +1,4 @@
-/* Begins sessions for clients: submit, fork, judge, ask; and looks at workflows. */
+/* Begins sessions for clients (submit, fork, judge, ask), and checks workflows. */
 #include "daemon/control_internal.h"
 
 #include "daemon/view.h"
@@ -22,11 +22,11 @@ void control_refuse(const struct intake_result *result) {
     server_problem(result->request, result->status, members, "%s", err->text);
 }
 
-/* The first record says that a session is kept; a question's client waits for its end. */
+/* The first record shows that a session is kept; a question's client waits for its end. */
 static const enum awaited awaited_by[] = {
     [ASKS_SESSION] = FIRST_RECORD, [ASKS_JUDGMENT] = JUDGMENT, [ASKS_VALUE] = VALUE};
 
-/* Another one with its key runs: the answer is that one. */
+/* If another session with its key is running, answers with that one. */
 static bool skip_session(struct control *api, struct server_request *r, const struct launch *l) {
   const char *key = json_string_value(json_object_get(l->config, "unique"));
   const struct daemon_entry *other = l->skips ? sessions_with_key(api->sessions, key) : NULL;

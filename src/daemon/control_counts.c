@@ -1,4 +1,4 @@
-/* Answers what is read from logs or counted: a session, audits, metrics. */
+/* Answers requests for what is read from logs or counted: a session, audits, metrics. */
 #include "daemon/control.h"
 
 #include "daemon/counts.h"
@@ -47,7 +47,7 @@ void control_on_said(void *observer, const struct daemon_entry *e, long turn, lo
                 text);
 }
 
-/* The log of the session that the request names. False: answered. */
+/* Finds the log of the session that the request names. Returns false if it has answered. */
 static bool control_log(struct control *api, struct server_request *r, struct store_ref *ref) {
   char id[STORE_ID_BYTES];
   if (!control_find(api, r, id))
@@ -114,7 +114,7 @@ void control_get_integrity(void *api, struct server_request *r) {
   control_look(api, r, LOOKUP_INTEGRITY);
 }
 
-/* A session by its id, a unique beginning of one, or `last`. False: answered. */
+/* Finds a session by an id, a unique prefix of one, or `last`. Returns false once answered. */
 static bool compared_side(const struct control *api, struct server_request *r, const char *name,
                           struct store_ref *ref) {
   const char *word = server_query(r, name);

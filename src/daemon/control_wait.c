@@ -1,4 +1,4 @@
-/* Holds requests until their session is as far as they asked for. */
+/* Holds requests until their session has come as far as they asked for. */
 #include "daemon/control_internal.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@ struct waiter {
   struct server_request *request;
   char id[STORE_ID_BYTES];
   enum awaited what;
-  uint64_t question; /* ANSWER: to which */
+  uint64_t question; /* for ANSWER */
 };
 
 static void waiter_drop(struct waiter *w) {
@@ -24,7 +24,7 @@ static void waiter_drop(struct waiter *w) {
   free(w);
 }
 
-/* Nobody waits for the answer to a question any more, so nobody is asked it. */
+/* Nobody is waiting for the answer any more, so the question is dropped. */
 static void control_on_gone(void *ctx) {
   struct waiter *w = ctx;
   struct sessions *ss = w->api->sessions;

@@ -1,4 +1,4 @@
-/* Opens the window for who asks on the control socket. */
+/* Opens the window for clients of the control socket. */
 #include "daemon/control.h"
 
 #include "base/limits.h"
@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Nobody looked for a long time. */
+/* Closes the window after nobody has looked for a long time. */
 static void on_idle(void *ctx) {
   struct control *api = ctx;
   window_free(api->window);
   api->window = NULL;
 }
 
-/* Tells the pages how those stand that wait here: their logs say no more than that they began. */
+/* Gives the pages the status of waiting sessions: their logs say only that they began. */
 static size_t control_live(void *ctx, struct page_live **list) {
   static const enum entry_state states[] = {ENTRY_WRITING, ENTRY_QUEUED, ENTRY_OPENING,
                                             ENTRY_BROKEN, ENTRY_RUNNING};

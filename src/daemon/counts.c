@@ -19,7 +19,7 @@ struct counting {
   struct census *census;
 };
 
-/* Reads the arguments. False: err says which is wrong. */
+/* Reads the arguments. On false, err says which one is wrong. */
 static bool counts_filters(const struct server_request *r, struct census *c, struct err *err) {
   const char *since = server_query(r, "since"), *least = server_query(r, "min_stages");
   const char *ambiguous = server_query(r, "ambiguous"), *by = server_query(r, "by");

@@ -30,7 +30,7 @@ static void deadlines_on_timer(uv_timer_t *timer) {
     char id[STORE_ID_BYTES];
     memcpy(id, d->items[i].id, sizeof id);
     d->items[i] = d->items[--d->count];
-    d->due(d->ctx, id); /* may note another one */
+    d->due(d->ctx, id); /* may add another item */
   }
   deadlines_arm(d);
 }

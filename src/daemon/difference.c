@@ -1,4 +1,4 @@
-/* Asks git what a session changed, for a person who looks. */
+/* Asks git what a session changed, for a person to look at. */
 #include "daemon/difference.h"
 
 #include "base/log.h"
@@ -12,7 +12,7 @@ struct difference_job {
   struct server_request *request; /* NULL: its client has left */
   struct store_ref ref;
   struct trees trees;
-  struct git_ask ask; /* its words are of trees */
+  struct git_ask ask; /* its arguments are borrowed from trees */
   struct git git;
   difference_done done;
   void *ctx;

@@ -1,4 +1,4 @@
-/* How an entry stands, and who watches it. */
+/* Reports an entry's status, and keeps track of who watches it. */
 #include "base/limits.h"
 #include "daemon/sessions_internal.h"
 #include "os/clock.h"
@@ -99,13 +99,13 @@ bool entry_look(struct daemon_entry *e) {
   return true;
 }
 
-/* Another program may append to it. Its owner gone, or its session over: nothing more will come,
- * unless it waits here. */
+/* Another program may append to the log. Once its owner is gone or its session over, nothing more
+ * will come, unless the session waits here. */
 static void look_for_others(struct daemon_entry *e) {
   struct store_ref ref;
   entry_ref(e, &ref);
   bool was = e->foreign, over = e->state == ENTRY_OVER;
-  e->foreign = store_is_owned(&ref); /* before reading: the last records come with the lock's end */
+  e->foreign = store_is_owned(&ref); /* before reading: the last records precede the release */
   if (e->foreign || was || over)
     (void)entry_look(e);
   if (over && !e->foreign)
@@ -156,9 +156,9 @@ void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last
   feed_watch(e->feed, r, last_seq);
 }
 
-/* --- those with one key --- */
+/* --- sessions with one key --- */
 
-/* Until its first record is written it stands in what it is launched with. */
+/* Until the first record is written, the key is only in the launch's configuration. */
 static const char *entry_key(const struct daemon_entry *e) {
   if (e->brief.seq > 0)
     return e->brief.unique;

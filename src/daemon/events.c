@@ -22,18 +22,18 @@ struct stream { /* one watcher */
   struct server_request *request;
   struct reader_place place;
   uint64_t seen;          /* records up to here are passed over */
-  bool in_record;         /* its head was sent, its end was not */
-  char extra[HEAD_BYTES]; /* what stands around a record */
+  bool in_record;         /* its head was sent, its end not yet */
+  char extra[HEAD_BYTES]; /* the framing around a record */
   unsigned extra_at, extra_n;
   struct buf deltas; /* whole events that wait */
   size_t deltas_at;
-  uint64_t sent_ms; /* when bytes were taken last */
+  uint64_t sent_ms; /* when bytes were last taken */
   bool beat;        /* a heartbeat is due */
 };
 
 enum { LATER = -2 }; /* the bytes are being fetched */
 
-/* A window of a log whose store may take its time: it is read in the pool, for all who watch. */
+/* A window of a log in a store that may be slow: it is read in the pool, once for all watchers. */
 struct fetch {
   uv_work_t work;
   struct feed *feed; /* NULL: nobody wants it any more */
@@ -60,7 +60,7 @@ struct feed {
 
 /* --- reading --- */
 
-/* The log may be replaced by its owner after a failed sync: what is durable stands in both. */
+/* The log's owner may replace it after a failed sync; both files hold everything durable. */
 static void close_log(struct feed *feed) {
   if (feed->open)
     reader_close(&feed->reader);
@@ -102,13 +102,13 @@ static void fetch_over(uv_work_t *work, int status) {
     wake_all(f->feed);
 }
 
-/* Bytes of the window; those that it does not have are fetched. */
+/* Copies bytes from the window, and starts fetching those that it does not have. */
 static ssize_t fetch_read(struct fetch *f, char *out, size_t max, uint64_t at) {
   if (f->runs)
     return LATER;
   bool inside = at >= f->at && at < f->at + f->bytes.n;
   if (!inside && f->failed && f->at == at) {
-    f->failed = false; /* whoever comes again may have more luck */
+    f->failed = false; /* a later attempt may succeed */
     return -1;
   }
   if (!inside) {
@@ -153,7 +153,7 @@ static void begin_record(struct stream *s) {
   s->in_record = true;
 }
 
-/* Bytes of the record at hand, without its newline. -1: the log cannot be read. */
+/* Reads bytes of the current record, without its newline. Returns -1 if the log is unreadable. */
 static ssize_t read_record(struct stream *s, char *out, size_t max) {
   uint64_t left = s->feed->bytes - s->place.at;
   ssize_t n = read_log(s->feed, out, left < max ? (size_t)left : max, s->place.at);
@@ -173,7 +173,7 @@ static ssize_t read_record(struct stream *s, char *out, size_t max) {
   return nl - out;
 }
 
-/* Passes over records that the watcher has seen. 1: it came further; else as read_piece. */
+/* Skips records that the watcher has seen. Returns 1 if it advanced, else as read_piece does. */
 static ssize_t events_pass_over(struct stream *s) {
   char bytes[4096];
   uint64_t left = s->feed->bytes - s->place.at;
@@ -207,7 +207,7 @@ static size_t read_deltas(struct stream *s, char *out, size_t max) {
   return n;
 }
 
-/* One piece of what comes next; 0: nothing now, -1: nothing ever. */
+/* Reads one piece of what comes next. Returns 0 for nothing yet, -1 for nothing ever again. */
 static ssize_t read_piece(struct stream *s, char *out, size_t max) {
   if (s->extra_at < s->extra_n)
     return (ssize_t)read_extra(s, out, max);
@@ -243,7 +243,7 @@ static ssize_t events_on_read(void *ctx, char *out, size_t max) {
       return -1;
     if (got < 0 || (got == 0 && s->extra_at == s->extra_n))
       break;
-    n += (size_t)got; /* an empty record's end gives 0 and goes on */
+    n += (size_t)got; /* the end of an empty record gives 0; more may follow */
   }
   if (n > 0) {
     s->beat = false;
@@ -331,7 +331,7 @@ void feed_delta(struct feed *feed, long turn, long call, bool thinking, struct s
   for (struct stream *s = feed->streams; s; s = s->next) {
     bool behind = s->place.at < feed->bytes || s->in_record;
     if (behind || s->deltas.n + event.n > LIMIT_API_DELTA_BYTES)
-      continue; /* pieces may be lost: the record with the whole text comes */
+      continue; /* pieces may be lost: the record with the whole text follows */
     buf_str(&s->deltas, buf_view(&event));
     server_wake(s->request);
   }
@@ -344,7 +344,7 @@ void feed_watch(struct feed *feed, struct server_request *r, uint64_t last_seq) 
                        .feed = feed,
                        .request = r,
                        .place = {.seq = 1},
-                       .beat = true, /* the headers leave with it */
+                       .beat = true, /* it carries the headers out */
                        .sent_ms = uv_now(feed->events->loop)};
   feed->streams = s;
   char first;

@@ -1,4 +1,4 @@
-/* Reads the user's configuration, with the backends made from it, one generation each time. */
+/* Reads the user's configuration and makes its backends, as one generation each time. */
 #include "base/log.h"
 #include "daemon/launch.h"
 #include "daemon/memo.h"

@@ -1,4 +1,4 @@
-/* Looks from time to time whether the index of the log folder is what the logs say. */
+/* Checks from time to time that the index of the log folder agrees with the logs. */
 #include "daemon/indexer.h"
 
 #include "base/limits.h"
@@ -50,7 +50,7 @@ void indexer_start(struct indexer *ix, uv_loop_t *loop, const struct store *stor
 void indexer_close(struct indexer *ix) {
   bool more;
   ix->closing = true;
-  if (ix->wanted && !ix->busy) /* so that the next start finds all in it */
+  if (ix->wanted && !ix->busy) /* so that the next start finds everything in it */
     index_refresh(ix->store, LIMIT_INDEX_STEP_COUNT, &more);
   uv_close((uv_handle_t *)&ix->timer, NULL);
 }

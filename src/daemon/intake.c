@@ -20,7 +20,7 @@ struct intake_job {
   struct store_ref *about; /* or NULL */
   intake_parse parse;
   intake_done done;
-  struct intake_result result; /* its request is NULL when the client has left */
+  struct intake_result result; /* its request is NULL once the client has left */
   uv_work_t work;
 };
 
@@ -62,8 +62,8 @@ static bool size_fits(struct intake_result *result, struct str body) {
   return true;
 }
 
-/* Escapes of code points and very long numbers are where two readers of JSON differ: those bodies
- * are for the strict one. */
+/* The two JSON readers differ on escaped code points and very long numbers, so bodies with those
+ * go to the strict one. */
 static bool is_plain_json(struct str body) {
   enum { DIGITS = 18 };
   size_t digits = 0;
@@ -75,8 +75,8 @@ static bool is_plain_json(struct str body) {
   return memmem(body.p, body.n, "\\u", 2) == NULL;
 }
 
-/* Most bodies are long texts in few members, which this reader takes in a fifth of the time. NULL:
- * the other one has to look, and says why when it is wrong. */
+/* Most bodies are long texts in few members, which this reader takes in a fifth of the time.
+ * Returns NULL if the other reader has to look; that one also says what is wrong. */
 static json_t *read_plain(struct str body) {
   struct jscan js;
   struct jscan_result r;
@@ -125,7 +125,7 @@ static void on_work(uv_work_t *work) {
 static void after_work(uv_work_t *work, int status) {
   struct intake_job *job = work->data;
   struct intake *in = job->in;
-  assert(status == 0); /* works are never cancelled */
+  assert(status == 0); /* work is never cancelled */
   job_remove(job);
   if (job->result.request != NULL) {
     if (job->result.ok)
@@ -147,7 +147,7 @@ static void intake_start(struct intake *in) {
   loop_work(in->loop, &job->work, on_work, after_work);
 }
 
-/* The client has left, or the daemon ends. */
+/* The client has left, or the daemon is ending. */
 static void intake_on_gone(void *ctx) {
   struct intake_job *job = ctx;
   job->result.request = NULL;

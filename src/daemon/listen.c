@@ -1,4 +1,4 @@
-/* Hears what the agents of a daemon's session say. */
+/* Receives what the agents of a daemon's session say. */
 #include "daemon/listen.h"
 
 #include "base/limits.h"
@@ -43,7 +43,7 @@ static void listen_close(struct listening *l) {
   l->again_ms = clock_mono_ms() + LISTEN_AGAIN_MS;
 }
 
-/* In HTTP/1.0 the body is as it is, and ends with the connection. */
+/* HTTP/1.0 sends the body as it is, without chunks, and ends it with the connection. */
 static bool listen_ask(const struct listening *l, uint64_t seen_seq) {
   char ask[256];
   int n = snprintf(ask, sizeof ask,
@@ -53,7 +53,7 @@ static bool listen_ask(const struct listening *l, uint64_t seen_seq) {
   return send(l->fd, ask, (size_t)n, MSG_NOSIGNAL) == n;
 }
 
-/* Nobody there, or not ours: without its words the session is followed by its log. */
+/* If nobody answers there, or somebody else does, the session is followed by its log alone. */
 static void listen_open(struct listening *l, uint64_t seen_seq) {
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   struct timeval wait = {.tv_sec = 1};
@@ -72,7 +72,7 @@ static void listen_open(struct listening *l, uint64_t seen_seq) {
     sse_init(&l->sse, LIMIT_LOG_LINE_BYTES, listen_on_event, l);
 }
 
-/* False: it is no answer to listen to. */
+/* Returns false if the answer is not one to listen to. */
 static bool listen_take(struct listening *l, struct str bytes) {
   if (l->in_body)
     return sse_feed(&l->sse, bytes);

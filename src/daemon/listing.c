@@ -1,4 +1,4 @@
-/* Lists sessions, as their logs say and as the daemon knows. */
+/* Lists sessions from their logs and from what the daemon knows. */
 #include "daemon/listing.h"
 
 #include "base/arena.h"
@@ -16,12 +16,12 @@
 struct standing { /* of a session that the daemon has */
   char id[STORE_ID_BYTES];
   bool queued;         /* it waits here, unless another program took its log (`alone`) */
-  bool alone, resumed; /* nothing of it is in memory; a user said that it goes on */
-  bool ours;           /* who owns its log is this daemon, which is about to let go of it */
+  bool alone, resumed; /* nothing of it is in memory; a user resumed it */
+  bool ours;           /* this daemon owns its log, and is about to release it */
   const char *message; /* in the arena, or NULL */
   size_t position;
-  uint64_t bytes; /* of the log, when it was read last */
-  json_t *told;   /* of one that runs: memory is newer than its log; or NULL */
+  uint64_t bytes; /* of the log, when it was last read */
+  json_t *told;   /* if it runs, its row from memory, newer than its log; else NULL */
 };
 
 struct list_ask {
@@ -30,10 +30,10 @@ struct list_ask {
   struct view_filter filter;
   struct standing *standing; /* by id */
   size_t count;
-  char id[STORE_ID_BYTES]; /* of the only session that is asked for */
+  char id[STORE_ID_BYTES]; /* of the session, when only one is asked for */
 };
 
-enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end: they count as one look */
+enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end, counted as one look */
 
 static int standing_order(const void *a, const void *b) {
   return strcmp(((const struct standing *)a)->id, ((const struct standing *)b)->id);
@@ -76,7 +76,7 @@ static void take_one(struct list_ask *l, const struct sessions *ss, const struct
   v.status = entry_status(e);
   v.message = s->message;
   json_t *told = view_json(&v, ss);
-  s->told = json_deep_copy(told); /* parts of the brief stand in it */
+  s->told = json_deep_copy(told); /* it shares parts with the brief */
   json_decref(told);
 }
 
@@ -95,7 +95,7 @@ static void take_standing(struct list_ask *l, const struct sessions *ss) {
 
 /* --- in the pool --- */
 
-/* It waits here. b: NULL where nothing of its log is known. */
+/* Returns whether the session waits here. b is NULL if nothing is known of its log. */
 static bool waits_here(const struct standing *s, const struct store_ref *ref,
                        const struct brief *b) {
   uint64_t bytes;
@@ -127,7 +127,7 @@ static const char *listing_status(const struct standing *s, const struct store_r
   return b->submitted && store_is_address(ref->name) ? "queued" : "open"; /* for some worker */
 }
 
-/* NULL: it is not wanted. */
+/* Returns NULL if it is not wanted. */
 static json_t *listing_told(const json_t *told, const struct select *wanted) {
   struct brief b = {.workflow = (char *)json_string_value(json_object_get(told, "workflow"))};
   const char *started = json_string_value(json_object_get(told, "started"));
@@ -138,8 +138,8 @@ static json_t *listing_told(const json_t *told, const struct select *wanted) {
   return is_wanted ? json_incref((json_t *)told) : NULL;
 }
 
-/* One line of the list; NULL: its log is gone, or bad, or it is not wanted. Its judgments and calls
- * are not asked. */
+/* Makes one row of the list, without looking at judgments or calls. Returns NULL if the log is
+ * gone or bad, or the session is not wanted. */
 static json_t *listing_row(const struct list_ask *l, const char *id, const struct select *wanted) {
   const struct standing *s = standing_of(l, id);
   struct store_ref ref;
@@ -166,7 +166,7 @@ static void listing_answer(struct reading_answer *answer, json_t *list, const ch
   json_write(page, &answer->body);
 }
 
-/* NULL: not wanted, or no session yet. Adds to `looked` what it cost. */
+/* Returns NULL if it is not wanted, or not a session yet. Adds its cost to `looked`. */
 static json_t *list_one(const struct list_ask *l, const struct index *x, const char *id,
                         size_t *looked) {
   const struct select *wanted = &l->filter.select;
@@ -190,8 +190,8 @@ static json_t *list_one(const struct list_ask *l, const struct index *x, const c
   return NULL;
 }
 
-/* Newest first. A page ends when it is full, or when so many logs were looked at that others would
- * have to wait; `next` then says where to go on. */
+/* Lists the newest first. A page ends when it is full, or when looking at more logs would keep
+ * others waiting; `next` then says where to go on. */
 static void listing_plain_work(void *ctx, struct reading_answer *answer) {
   const struct list_ask *l = ctx;
   const char *last = NULL;
@@ -304,9 +304,9 @@ void listing_take_one(struct readings *rs, struct server_request *r, const struc
 
 /* --- the inbox --- */
 
-struct inbox_live { /* its state in memory is newer than its log */
+struct inbox_live { /* a session whose state in memory is newer than its log */
   char id[STORE_ID_BYTES];
-  struct brief brief; /* its questions, with what goes with them */
+  struct brief brief; /* its questions, and what belongs to them */
 };
 
 struct inbox_ask {

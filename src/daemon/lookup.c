@@ -22,7 +22,7 @@ const char *const lookup_text_query[] = {"ref", "offset", "limit", NULL};
 const char *const lookup_find_query[] = {"text", NULL};
 
 struct looking {
-  struct store_ref ref, other; /* other: the second of two that are compared */
+  struct store_ref ref, other; /* other: the second of the two being compared */
   struct track *track;         /* borrowed while it is read; NULL: the log itself */
   enum lookup what;
   long number, after, limit;
@@ -149,9 +149,9 @@ static void compare_work(void *what, struct reading_answer *answer) {
   lookup_answer(answer, told);
 }
 
-/* --- what is asked for --- */
+/* --- requests --- */
 
-/* False: answered. */
+/* Returns false if it has answered the request. */
 static bool lookup_number(struct server_request *r, const char *name, long least, long most,
                           long *number) {
   const char *given = server_query(r, name);

@@ -1,4 +1,4 @@
-/* Remembers workflows and blobs of the last requests. */
+/* Remembers the workflows and blobs of recent requests. */
 #include "daemon/memo.h"
 
 #include "base/limits.h"
@@ -11,7 +11,7 @@ struct memo {
   struct {
     char key[SHA256_HEX];
     struct workflow *workflow; /* NULL: a free place */
-    char setting[SHA256_HEX];  /* with which it was found fit last; or "" */
+    char setting[SHA256_HEX];  /* the one it was last found fit with, or "" */
     int64_t fit_ms;            /* and when */
   } known[LIMIT_MEMO_COUNT];
   char blobs[LIMIT_MEMO_COUNT][SHA256_HEX]; /* "": a free place */

@@ -39,7 +39,7 @@ static const struct {
 
 /* --- counting --- */
 
-/* Appends name="value", escaped as the format says. */
+/* Appends name="value", escaped as the format requires. */
 static void put_label(struct buf *out, const char *name, struct str value) {
   if (out->n > 0)
     buf_putc(out, ',');
@@ -64,7 +64,7 @@ static void count_series(struct metrics *m, enum metric metric, const char *labe
     }
   if (count == LIMIT_METRIC_SERIES_COUNT)
     labels = "other=\"true\"";
-  if (count > LIMIT_METRIC_SERIES_COUNT) { /* the last one is the others' */
+  if (count > LIMIT_METRIC_SERIES_COUNT) { /* the last one counts all others */
     items[count - 1].value += n;
     return;
   }
@@ -185,7 +185,7 @@ static void put_counters(const struct metrics *m, struct buf *out) {
   }
 }
 
-/* How long the one that waits longest to begin has waited. */
+/* Returns how long the oldest session in the queue has waited. */
 static double queue_age(const struct sessions *ss) {
   const struct daemon_entry *e =
       LIST_FIRST(struct daemon_entry, in_state, &ss->lists[ENTRY_QUEUED]);

@@ -10,7 +10,7 @@ struct mhd_api microhttpd;
 
 static bool load_all(void *library, struct err *err) {
   void *symbol;
-/* POSIX lets a data pointer of dlsym be a function's; memcpy keeps ISO C content. */
+/* POSIX allows a data pointer from dlsym to hold a function's address; memcpy satisfies ISO C. */
 #define MHD_LOAD(name)                                                                             \
   symbol = dlsym(library, "MHD_" #name);                                                           \
   if (symbol == NULL)                                                                              \

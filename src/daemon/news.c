@@ -1,4 +1,4 @@
-/* Tells the changes of all sessions. */
+/* Streams the changes of all sessions. */
 #include "daemon/news.h"
 
 #include "base/limits.h"
@@ -22,7 +22,7 @@ struct news_stream {
   struct news *news;
   struct server_request *request;
   uint64_t next; /* of the items */
-  bool reset;    /* it is to be told that something is missing */
+  bool reset;    /* the client still has to hear that something is missing */
   bool beat;
 };
 
@@ -92,7 +92,7 @@ static void news_on_beat(uv_timer_t *timer) {
   news_wake(timer->data, true);
 }
 
-/* Where a client goes on that has seen `last`. False: that is not known any more. */
+/* Finds where a client that has seen `last` goes on. Returns false if that is no longer known. */
 static bool news_place(const struct news *n, const char *last, uint64_t *next) {
   size_t start = strlen(n->start);
   long seen;
@@ -116,9 +116,9 @@ void news_watch(struct news *n, struct server_request *r, const char *last) {
   server_stream(r, "text/event-stream", &news_ops, s);
 }
 
-/* --- all of them --- */
+/* --- all streams --- */
 
-/* A session that ends is told by its record, and by its state: that is one change. */
+/* The end of a session is reported by its record and by its state, but is one change. */
 static bool is_told(const struct news *n, const char *id, const char *status, uint64_t seq) {
   for (uint64_t i = n->count; i > 0 && n->count - i < 16; i--) {
     const struct news_change *c = &n->ring[(i - 1) % LIMIT_CHANGE_COUNT];

@@ -1,4 +1,4 @@
-/* Tells the service manager how the daemon is. */
+/* Tells the service manager how the daemon is doing. */
 #include "daemon/notify.h"
 
 #include "base/str.h"
@@ -12,7 +12,8 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-/* The manager names the process that it watches; without a name it is whoever got the variable. */
+/* The manager names the process that it watches; without a name, it watches whichever process got
+ * the variable. */
 static uint64_t watchdog_ms(void) {
   const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
   long value = 0, wanted = 0;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* All that its log told. */
+/* This gathers what the session's log says. */
 struct question_told {
   json_t *judgment, *stop; /* the last of each, or NULL */
   struct ask_told ask;
@@ -45,7 +45,7 @@ static bool read_told(const struct daemon_entry *e, struct question_told *told, 
   return true;
 }
 
-/* Nothing answered: whoever was asked is away, or the session was stopped. */
+/* Nothing was answered: whoever was asked is away, or the session was stopped. */
 static void question_stop(struct server_request *r, const struct daemon_entry *e,
                           const json_t *stop) {
   const char *message = json_string_value(json_object_get(stop, "message"));

@@ -49,7 +49,7 @@ static void reading_over(uv_work_t *work, int status) {
   struct reading_job *job = work->data;
   struct readings *rs = job->all;
   struct reading_answer *a = &job->answer;
-  assert(status == 0); /* works are never cancelled */
+  assert(status == 0); /* work is never cancelled */
   rs->running--;
   if (job->item != NULL)
     job->item->busy = false;
@@ -78,7 +78,7 @@ static void readings_start(struct readings *rs) {
   }
 }
 
-/* The client has left, or the daemon ends. */
+/* The client has left, or the daemon is ending. */
 static void reading_on_gone(void *ctx) {
   struct reading_job *job = ctx;
   job->request = NULL;

@@ -44,7 +44,7 @@ struct daemon {
   uv_timer_t watchdog, deadline, silence;
   uv_prepare_t check; /* has all ended? */
   int stops;          /* TERM and INT so far */
-  bool closed, late;  /* late: what runs has had its time */
+  bool closed, late;  /* late: running calls have used up their time */
 };
 
 static const int signal_numbers[SIGNAL_COUNT] = {SIGTERM, SIGINT, SIGHUP};
@@ -61,7 +61,7 @@ static void serve_close_all(struct daemon *d) {
   events_close(&d->events);
   for (int i = 0; i < SIGNAL_COUNT; i++) {
     uv_close((uv_handle_t *)&d->signals[i], NULL);
-    (void)signal(signal_numbers[i], SIG_IGN); /* it ends already: one more is no news */
+    (void)signal(signal_numbers[i], SIG_IGN); /* it is ending: one more changes nothing */
   }
   uv_close((uv_handle_t *)&d->watchdog, NULL);
   uv_close((uv_handle_t *)&d->deadline, NULL);
@@ -86,7 +86,7 @@ static void on_deadline(uv_timer_t *timer) {
 static void stop(struct daemon *d) {
   d->stops++;
   if (d->stops > 2)
-    _exit(EXIT_NOW); /* shims end what runs; logs end at their last durable record */
+    _exit(EXIT_NOW); /* shims end running calls; logs end at their last durable record */
   if (d->stops == 2) {
     fprintf(stderr, "segue serve: stopping now\n");
     on_deadline(&d->deadline);
@@ -125,7 +125,7 @@ static void on_silence(uv_timer_t *timer) {
                   notice_stall(&e->brief, uv_now(&d->loop) - e->heard_ms, clock_real_ms()));
 }
 
-/* As the configuration says now. */
+/* Follows the configuration as it is now. */
 static void use_notify(struct daemon *d) {
   notices_use(&d->notices, d->launch_env.generation->user.notify);
   uint64_t look = silence_ms(d) / 4;
@@ -174,14 +174,14 @@ static void on_watchdog(uv_timer_t *timer) {
 
 /* --- beginning --- */
 
-/* One daemon a store: two would take each other's queue. */
+/* A store has one daemon: two would take each other's queue. */
 static bool hold_store(struct daemon *d, struct err *err) {
   if (d->held < 0)
     d->held = store_hold(&d->store, "daemon", err);
   return d->held >= 0;
 }
 
-/* A program that a killed daemon was just starting can hold its locks until it executes. */
+/* A program that a killed daemon was just starting can hold the daemon's locks until its exec. */
 static bool take_places(struct daemon *d, const char *path, struct err *err) {
   for (int waited_ms = 0;; waited_ms += LOCK_LOOK_MS) {
     if (hold_store(d, err) && socket_listen(&d->socket, path, err))
@@ -192,7 +192,7 @@ static bool take_places(struct daemon *d, const char *path, struct err *err) {
   }
 }
 
-/* A core would hold prompts and the values of variables. */
+/* A core dump would hold prompts and the values of variables. */
 static void no_cores(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_CORE, &limit) != 0)
@@ -201,7 +201,7 @@ static void no_cores(void) {
   (void)setrlimit(RLIMIT_CORE, &limit);
 }
 
-/* Descriptors are shared out before anything is promised: sessions first, then connections. */
+/* Shares out descriptors before anything is promised: sessions first, then connections. */
 static void share_descriptors(size_t *max_sessions, unsigned *max_connections) {
   struct rlimit limit;
   *max_connections = LIMIT_API_CONNECTION_COUNT;
@@ -217,7 +217,7 @@ static void share_descriptors(size_t *max_sessions, unsigned *max_connections) {
     log_warn("only %zu sessions can run at once: the limit of open files is %zu", sessions, all);
     *max_sessions = sessions;
   }
-  /* A connection may watch a log, which takes another one. */
+  /* A connection may watch a log, which takes a second descriptor. */
   size_t rest = (left - *max_sessions * LIMIT_SESSION_FD_COUNT) / 2;
   if (rest < *max_connections)
     *max_connections = (unsigned)rest;
@@ -241,7 +241,7 @@ static void init_handles(struct daemon *d) {
   }
 }
 
-/* Where sessions are: a folder, or a shared store, whose worker this daemon is. */
+/* Finds where sessions are: in a folder, or in a shared store, with this daemon as its worker. */
 static bool serve_place(const struct serve_options *options, char logs[PATHS_BYTES],
                         struct err *err) {
   const struct worker_options worker = {
@@ -251,8 +251,7 @@ static bool serve_place(const struct serve_options *options, char logs[PATHS_BYT
   return worker_be(&worker, err) && paths_logs(options->store, logs, err);
 }
 
-/* Does what may fail, in an order in which nothing has to be taken back but what is named in
- * `undo`. */
+/* Does everything that may fail, in such an order that only what `undo` names has to be undone. */
 static bool begin(struct daemon *d, struct err *err) {
   char logs[PATHS_BYTES], path[SOCKET_PATH_BYTES];
   d->held = d->socket.fd = d->socket.lock_fd = -1;
@@ -279,7 +278,7 @@ static void on_changed(void *ctx, struct daemon_entry *e) {
 
 static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_connections,
                        struct err *err) {
-  d->host.disk_full_wait_ms = UINT64_MAX; /* nobody waits for an answer: until there is space */
+  d->host.disk_full_wait_ms = UINT64_MAX; /* nobody is waiting: wait until there is space */
   d->launch_env.store = &d->store;
   d->launch_env.workflows = d->host.workflows;
   events_init(&d->events, &d->loop);
@@ -320,7 +319,7 @@ bool serve(const struct serve_options *options, struct err *err) {
   if (!mhd_load(err)) /* before a socket or a session is touched */
     return false;
   no_cores();
-  memory_map_large(LIMIT_HEAP_PIECE_BYTES); /* bodies and scenarios have megabytes */
+  memory_map_large(LIMIT_HEAP_PIECE_BYTES); /* bodies and scenarios take megabytes */
   notify_init(&d.notify);
   share_descriptors(&max_sessions, &max_connections);
   if (!loop_init(&d.loop, err))

@@ -38,9 +38,9 @@ static void on_accept_again(uv_timer_t *timer) {
   listen_on(timer->data);
 }
 
-/* The memory of a connection is fixed as it begins, and the library touches all of it sooner or
- * later: so who sends little, as pages do, gets little. Later requests have to fit, too; one that
- * does not is answered 431 and closed, and the next connection gets more. */
+/* A connection's memory is fixed when it begins, and sooner or later the library touches all of it:
+ * so a client that sends little, as pages do, gets little. Its later requests must fit too; one
+ * that does not is answered 431 and closed, and the next connection gets more. */
 static struct engine *engine_for(struct server *h, int fd) {
   char head[4096];
   if (h->engine_count == 1)
@@ -58,7 +58,7 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
   (void)status;
   (void)events;
   for (;;) {
-    if (h->connections.count >= h->max_connections) { /* until one goes */
+    if (h->connections.count >= h->max_connections) { /* until one closes */
       listen_off(h);
       break;
     }
@@ -80,7 +80,7 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
     }
     if (fd < 0)
       break;
-    /* It closes fd when it fails. */
+    /* On failure it closes fd itself. */
     (void)microhttpd.add_connection(engine_for(h, fd)->mhd, fd, (const struct sockaddr *)&address,
                                     bytes);
   }
@@ -91,16 +91,16 @@ static void hang_up(struct connection *c) {
   c->ends = true;
   const union MHD_ConnectionInfo *info =
       microhttpd.get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-  (void)shutdown(info->connect_fd, SHUT_RDWR); /* MHD sees its end and closes it */
+  (void)shutdown(info->connect_fd, SHUT_RDWR); /* MHD sees the end and closes it */
 }
 
 static bool waits_for_client(const struct connection *c) {
   return !c->ends && (c->request == NULL || c->request->state == RECEIVING);
 }
 
-/* A page or a script that opens more and more without asking anything must not take every place:
- * of what one process leaves waiting only so many stay, and the oldest goes. The newest is the
- * first of the list. */
+/* A page or script that keeps opening connections without a request must not take every place:
+ * each process may leave only so many idle, and its oldest is closed. The list begins with the
+ * newest. */
 static void server_make_room(const struct server *h) {
   struct connection *oldest = NULL;
   const struct connection *newest = LIST_FIRST(struct connection, in_server, &h->connections);
@@ -152,7 +152,7 @@ static void on_events(uv_poll_t *poll, int status, int events) {
   server_run(poll->data);
 }
 
-/* Never from within itself: callbacks of MHD that want another run get one from the loop. */
+/* A run never starts within another: MHD's callbacks that want one get it from the loop. */
 void server_want_run(struct server *h) {
   h->wanted = true;
   if (!h->running && !h->closing)
@@ -179,7 +179,7 @@ static void server_run(struct server *h) {
     uv_timer_stop(&h->timer);
 }
 
-/* The library does not look at a connection while its request is kept. */
+/* The library does not look at a connection while its request is held. */
 static bool has_left(const struct connection *c) {
   const struct server_request *r = c->request;
   if (r == NULL || r->state != KEPT || !r->suspended)
@@ -228,7 +228,7 @@ static bool engine_begin(struct server *h, size_t connection_bytes) {
   return true;
 }
 
-/* Takes h over. */
+/* Takes ownership of h. */
 static struct server *server_begin(struct server *h, size_t connection_bytes, size_t short_bytes,
                                    struct err *err) {
   if (!mhd_load(err)) {
@@ -301,7 +301,7 @@ void server_free(struct server *h) {
       c->request->suspended = false;
       microhttpd.resume_connection(c->mhd);
     }
-  /* Before the daemon closes its descriptor, whose number another thread may be given at once. */
+  /* This comes before MHD closes its descriptor, whose number another thread may get at once. */
   for (size_t i = 0; i < h->engine_count; i++)
     uv_close((uv_handle_t *)&h->engines[i].events, server_on_closed);
   uv_close((uv_handle_t *)&h->listener, server_on_closed);

@@ -1,4 +1,4 @@
-/* Takes one request from its first byte to the last of its answer. */
+/* Handles one request, from its first byte to the last byte of its answer. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/server_internal.h"
@@ -22,7 +22,7 @@ static struct connection *connection_of(struct MHD_Connection *mhd) {
   return info->socket_context;
 }
 
-/* Where the route has {name}, a part of the path stands, up to its slash. */
+/* Each {name} in the route matches one part of the path, up to the next slash. */
 static bool path_fits(const char *route, const char *path,
                       char parts[SERVER_PARTS][SERVER_PART_BYTES]) {
   size_t found = 0;
@@ -45,8 +45,8 @@ static bool path_fits(const char *route, const char *path,
   return *path == '\0';
 }
 
-/* NULL: `allowed` has the methods that the path takes, as the header Allow lists them, "" for none.
- * */
+/* On NULL, `allowed` holds the methods that the path takes, in the form of the Allow header; ""
+ * means none. */
 static const struct server_route *find_route(const struct server *h, const char *method,
                                              const char *path,
                                              char part[SERVER_PARTS][SERVER_PART_BYTES],
@@ -93,13 +93,13 @@ static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const cha
   return MHD_NO;
 }
 
-/* A misspelt filter must not look like none. False: answered. */
+/* A misspelt filter must not pass for no filter. Returns false if it has answered the request. */
 static bool arguments_known(struct server_request *r) {
   (void)microhttpd.get_connection_values(r->mhd, MHD_GET_ARGUMENT_KIND, on_argument, r);
   return r->state == HANDLED;
 }
 
-/* False: it was answered with what is wrong with its framing. */
+/* Returns false if it has answered with what is wrong with the request's framing. */
 static bool is_received(struct server_request *r) {
   if (r->refusal == 400 || r->refusal == 501) {
     const char *why = "the request says in two ways where its body ends, or whom it is for";
@@ -124,15 +124,15 @@ static bool is_received(struct server_request *r) {
   return true;
 }
 
-/* Logs that are only looked at are read in the pool (reading.h): whoever waits for the loop does
- * not wait for a log. */
+/* Requests that only look at logs read them in the pool (reading.h), so that nobody who needs the
+ * loop waits for a log. */
 static void request_hand_over(struct server *h, struct server_request *r) {
   store_reads_nothing(r->route->takes == TAKES_NOTHING && strcmp(r->route->method, "GET") == 0);
   r->route->handle(h->ctx, r);
   store_reads_nothing(false);
 }
 
-/* Answers what came in by the door. */
+/* Answers a request that came in by the door. */
 static void handle_guest(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
@@ -196,7 +196,7 @@ static enum MHD_Result queue(struct server_request *r) {
   return queued;
 }
 
-/* The header fields that say where a body ends, and whom the request is for. */
+/* These header fields say where a body ends, and whom the request is for. */
 struct framing {
   const char *length, *coding, *host;
   bool twice;
@@ -218,8 +218,8 @@ static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *
   return MHD_YES;
 }
 
-/* A page in a browser, led to the socket by something that passes its requests on, says its own
- * name. The same rule as for a service on the loopback address. */
+/* A page in a browser whose requests something forwards to the socket sends its own name as host.
+ * The rule is the same as for a service on the loopback address. */
 static bool is_our_host(const char *host) {
   static const char *const names[] = {"segue", "localhost", "127.0.0.1", "[::1]"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -233,8 +233,8 @@ static bool is_our_host(const char *host) {
   return host[0] == '\0';
 }
 
-/* The status for a request that is refused before its body comes, 0 for none: the end of that is
- * not clear, or too far, or it is for somebody else. */
+/* Returns the status for a request to refuse before its body comes, because the body's end is
+ * unclear or too far off, or the request is for somebody else. Returns 0 to accept it. */
 static unsigned refuse_early(const struct server_request *r) {
   struct framing f = {0};
   long n = 0;
@@ -442,10 +442,10 @@ static const char *title_of(unsigned status) {
   }
 }
 
-/* The body of a problem. `members` (taken, may be NULL) stand beside its own. */
+/* Writes the body of a problem. `members` (taken, may be NULL) are added to its own. */
 static void put_problem(struct buf *out, unsigned status, json_t *members, const char *detail) {
   struct buf safe = {0};
-  buf_safe(&safe, str_from(detail), false); /* it may quote what is not UTF-8 */
+  buf_safe(&safe, str_from(detail), false); /* it may quote bytes that are not UTF-8 */
   json_t *problem = json_pack("{ss ss si ss}", "type", "about:blank", "title", title_of(status),
                               "status", (int)status, "detail", buf_c(&safe));
   buf_deinit(&safe);
@@ -494,7 +494,7 @@ static void on_stream_closed(void *ctx) {
 
 void server_stream(struct server_request *r, const char *type, const struct server_stream_ops *ops,
                    void *stream) {
-  if (r->head) { /* the library would end a body that is not there */
+  if (r->head) { /* the library would end a body that was never sent */
     server_reply(r, 200, type, STR(""));
     ops->closed(stream);
     return;

@@ -24,7 +24,7 @@ static const unsigned next_states[] = {
 
 /* --- lists --- */
 
-/* By id; the new one is nearly always the last. */
+/* Keeps the list in order of ids; the new one nearly always goes last. */
 static void sessions_list_insert(struct list *list, struct daemon_entry *e) {
   struct list_node *after = list->last;
   while (after && strcmp(LIST_ITEM(after, struct daemon_entry, in_state)->id, e->id) > 0)
@@ -102,15 +102,15 @@ void entry_set_trouble(struct daemon_entry *e, const char *text) {
   e->trouble = copy;
 }
 
-/* --- what the host tells --- */
+/* --- reports from the host --- */
 
-/* Its session is freed from the loop. */
+/* Marks its session to be freed from the loop. */
 static void let_go(struct daemon_entry *e) {
   e->next_dead = e->sessions->dead;
   e->sessions->dead = e;
 }
 
-/* Made here, for workers that have what this one has not. */
+/* The session was made here, but needs what only other workers have. */
 static bool entry_is_for_others(const struct daemon_entry *e) {
   const json_t *on = json_object_get(session_core(e->session)->config, "on");
   return e->sessions->shared && on != NULL && !worker_has(on);
@@ -187,7 +187,7 @@ static void sessions_on_finished(void *ctx, struct session *s) {
   struct daemon_entry *e = ctx;
   const struct err *broken = session_broken(s);
   if (e->state == ENTRY_WRITING)
-    e->resumed = false; /* that was not written */
+    e->resumed = false; /* the resume was not written */
   if (broken != NULL) {
     entry_set_trouble(e, broken->text);
     log_warn("session %s: %s", e->id, broken->text);
@@ -236,8 +236,8 @@ static bool waits_for_person(const struct core *core) {
          session_stop_is_for_person(buf_view(&core->stop_reason));
 }
 
-/* A session that a person resumed, where no record says so yet, goes on with the configuration of
- * now. */
+/* A session that a person resumed, with no record of it yet, goes on with the configuration as it
+ * is now. */
 static bool go_on(struct daemon_entry *e, struct err *err) {
   const struct core *core = session_core(e->session);
   struct steer st = {0};
@@ -259,7 +259,8 @@ static bool go_on(struct daemon_entry *e, struct err *err) {
   return ok;
 }
 
-/* Its log is read back (or not: err), where nobody else has taken it meanwhile: it goes on. */
+/* The session goes on, once its log is read back (else err says why not) and nobody else has taken
+ * it meanwhile. */
 static bool start_opened(struct daemon_entry *e, struct err *err) {
   const struct core *core = e->session ? session_core(e->session) : NULL;
   entry_set_trouble(e, core ? NULL : err->text);
@@ -274,8 +275,8 @@ static bool start_opened(struct daemon_entry *e, struct err *err) {
   e->resumed = e->resumed ||
                (core != NULL && core->status == SESSION_STOPPED && strcmp(asked, "resume") == 0);
   if (core != NULL && core->seq != e->brief.seq && !e->sessions->shared)
-    entry_look(e);    /* another program took it further */
-  if (core != NULL) { /* they may stand anywhere in its log */
+    entry_look(e);    /* another program has advanced it */
+  if (core != NULL) { /* questions may be anywhere in its log */
     json_decref(e->brief.questions);
     e->brief.questions = core_questions(core);
   }
@@ -317,7 +318,7 @@ void entry_opened(struct daemon_entry *e, struct err *err) {
   }
 }
 
-/* Takes a log over and lets it go on, where nobody else did meanwhile. */
+/* Takes over a log and continues its session, unless somebody else did so meanwhile. */
 static bool start_again(struct daemon_entry *e) {
   struct err err = {0};
   if (e->sessions->shared) {
@@ -330,7 +331,7 @@ static bool start_again(struct daemon_entry *e) {
   return false;
 }
 
-/* False: in other hands, or no descriptor is left. */
+/* Returns false if another program has it, or no descriptor is left. */
 static bool end_late(struct daemon_entry *e) {
   struct err err;
   char why[80];
@@ -385,8 +386,8 @@ void sessions_free_dead(struct sessions *ss) {
   }
 }
 
-/* Those that are over longest are forgotten, and those that wait for a person, perhaps for days;
- * their logs stay. */
+/* Forgets the sessions that ended longest ago, and those that wait for a person, perhaps for days.
+ * Their logs stay. */
 static void forget(struct sessions *ss) {
   const struct list *over = sessions_list_of(ss, ENTRY_OVER);
   bool asking = ss->asking;
@@ -402,7 +403,7 @@ static void forget(struct sessions *ss) {
   }
 }
 
-/* Nothing is held in memory for those that have to wait, but for a text that is to be judged. */
+/* Keeps nothing in memory for sessions that have to wait, except a text to be judged. */
 static void release_held(struct sessions *ss) {
   struct list_node *last = sessions_list_of(ss, ENTRY_QUEUED)->last;
   for (; last && LIST_ITEM(last, struct daemon_entry, in_state)->held; last = last->prev) {
@@ -426,7 +427,7 @@ static void sessions_on_soon(uv_timer_t *timer) {
     if (ss->draining || sessions_running(ss) >= ss->max_running)
       break;
     bool now_due = e->not_before_ms <= now;
-    if (entry_waits_for_same(e)) /* its end comes back here */
+    if (entry_waits_for_same(e)) /* the other's end leads back here */
       continue;
     if (now_due && started++ == LIMIT_START_COUNT) {
       sessions_soon(ss);
@@ -477,7 +478,7 @@ struct daemon_entry *sessions_submit(struct sessions *ss, struct launch *launch,
   list_remove(sessions_list_of(ss, ENTRY_WRITING), &e->in_state);
   (void)snprintf(e->id, sizeof e->id, "%.36s", session_core(e->session)->session);
   sessions_list_insert(sessions_list_of(ss, ENTRY_WRITING), e);
-  /* It stands first, where one without an id belongs. */
+  /* The entry is first, where one without an id belongs. */
   memmove(ss->entries, ss->entries + 1, --ss->count * sizeof *ss->entries);
   table_insert(ss, e);
   return e;
@@ -503,7 +504,7 @@ void sessions_drain(struct sessions *ss) {
     host_drain(e->session);
   LIST_EACH(struct daemon_entry, e, in_state, sessions_list_of(ss, ENTRY_BROKEN)) {
     struct err err;
-    if (!entry_mend_now(e, &err)) /* the next start finds it as it is */
+    if (!entry_mend_now(e, &err)) /* the next start finds the log as it is */
       log_warn("session %s: %s", e->id, err.text);
     entry_retire(e);
   }

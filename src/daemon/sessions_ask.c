@@ -1,4 +1,4 @@
-/* Does what clients ask of a session: cancel, resume. */
+/* Cancels and resumes sessions for clients. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/sessions_internal.h"
@@ -30,7 +30,7 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
   sessions_free_dead(ss);
   assert(e->brief.seq > 0);
   if (ss->shared && e->session == NULL && e->state != ENTRY_BROKEN) {
-    e->cancelled = true; /* once it is opened, or its worker has done it */
+    e->cancelled = true; /* takes effect once it is opened here, or its worker has done it */
     if (e->state != ENTRY_OPENING && e->asked_until_ms == 0)
       entry_open_later(e);
     return true;
@@ -61,8 +61,8 @@ bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *er
   return steer_settle(st, core, &now->user, now->registry, has_scenario, err);
 }
 
-/* A daemon that is started anew would leave it alone, because a user has stopped it: before the
- * answer leaves, the log says that it goes on. */
+/* A restarted daemon would leave the session alone, because a user stopped it. So the log says that
+ * it goes on before the answer leaves. */
 static bool accept_resume(struct daemon_entry *e, struct steer *st, struct err *err) {
   if (!entry_reopen(e, err) || e->session == NULL)
     return false;
@@ -71,7 +71,7 @@ static bool accept_resume(struct daemon_entry *e, struct steer *st, struct err *
   bool ok = stopped;
   if (!stopped && steer_says(st))
     ok = err_set(err, ERR_INVALID, CRASHED);
-  else if (!stopped) /* taken further just now */
+  else if (!stopped) /* it was advanced just now */
     ok = err_set(err, ERR_LOCKED, "another program runs it");
   if (!ok || !entry_settle(e, st, err)) {
     entry_drop_session(e);
@@ -93,14 +93,14 @@ bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *
   entry_ref(e, &ref);
   if (store_is_owned(&ref))
     return err_set(err, ERR_LOCKED, "another program runs it");
-  if (!brief_read(&now, &ref, err)) /* another program may have taken it further */
+  if (!brief_read(&now, &ref, err)) /* another program may have advanced it */
     return false;
   brief_deinit(&e->brief);
   e->brief = now;
   bool kept = brief_goes_on(&now), says = steer_says(st);
   if (e->state == ENTRY_QUEUED && kept && says)
     return err_set(err, ERR_INVALID, CRASHED);
-  if (e->state == ENTRY_QUEUED && kept) { /* crashed in other hands: its turn comes anyway */
+  if (e->state == ENTRY_QUEUED && kept) { /* it crashed in another program: its turn comes anyway */
     e->resumed = true;
     return true;
   }

@@ -1,10 +1,10 @@
-/* Logs that failed.
+/* Mends logs after a failed write or sync.
  *
- * DESIGN. After a failed write or sync nobody knows what of the batch is durable. So a broken
- * session keeps its log, and with it the lock, for a pause. Then the log is cut back to what is
- * sure of it, and only when that has worked is it closed and taken over like after a crash: read
+ * DESIGN. After a failed write or sync nobody knows how much of the batch is durable. So a broken
+ * session keeps its log, and the lock with it, for a pause. Then the log is cut back to the part
+ * that is certain. Only when that has worked is it closed and taken over as after a crash: read
  * from the start, its chain checked, synced. The first thing it appends is its session_resume, so
- * no call is repeated while the disk still fails. Pauses grow, and a session that comes no further
+ * no call is repeated while the disk still fails. Pauses grow, and a session that makes no progress
  * is left alone in the end. */
 #include "base/limits.h"
 #include "base/log.h"
@@ -14,7 +14,7 @@
 
 static void sessions_mend_on(uv_timer_t *timer);
 
-/* The timer goes off when the first of them is due. */
+/* Sets the timer for when the first of them is due. */
 static void mend_arm(struct sessions *ss) {
   uint64_t first = UINT64_MAX, now = uv_now(ss->host->loop);
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[ENTRY_BROKEN])
@@ -69,7 +69,7 @@ static void sessions_mend_on(uv_timer_t *timer) {
     struct err err;
     if (e->not_before_ms > now)
       continue;
-    bool cancels = e->cancelled && !ss->shared; /* else as soon as it is opened */
+    bool cancels = e->cancelled && !ss->shared; /* in a shared store it is cancelled once opened */
     if (entry_mend_now(e, &err) && (!cancels || entry_cancel_now(e, NULL, &err))) {
       if (!cancels)
         entry_set_state(e, ENTRY_QUEUED);

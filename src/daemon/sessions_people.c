@@ -1,4 +1,4 @@
-/* Takes what persons say to sessions, and lists what sessions ask them. */
+/* Takes people's answers to sessions, and lists the questions that sessions ask. */
 #include "base/limits.h"
 #include "core/answer.h"
 #include "daemon/sessions_internal.h"
@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* It waits, or crashed: its log is opened for the answer alone. */
+/* The session is stopped or crashed, so its log is opened just for the answer. */
 static bool answer_stopped(struct daemon_entry *e, struct core_answer *answer, uint64_t *question,
                            struct err *err) {
   struct store_ref ref;

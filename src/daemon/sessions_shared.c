@@ -1,9 +1,9 @@
-/* Takes up what is in the store. The queue of a shared one: what this daemon takes from it, and
- * what the store tells of those that it has.
+/* Takes up the sessions in the store. With a shared one, also claims sessions from its queue, and
+ * acts on what the store reports about those claimed.
  *
- * DESIGN. With files all that is unfinished is this daemon's; here the store has the queue, and a
- * session belongs to whoever claimed it, until it is let go of or its worker's lease is over. What
- * waits in memory is only what was just claimed or submitted here. */
+ * DESIGN. With files, every unfinished session is this daemon's. A shared store keeps the queue
+ * itself, and a session belongs to the worker that claimed it, until it is released or that
+ * worker's lease is over. Memory holds only the waiting sessions just claimed or submitted here. */
 #include "base/limits.h"
 #include "base/log.h"
 #include "daemon/sessions_internal.h"
@@ -20,8 +20,8 @@
 struct sessions_claim {
   uv_work_t work;
   bool asks, answered;
-  bool told; /* there may be something; also while it is asked */
-  bool more; /* the last answer was not its end */
+  bool told; /* there may be something to claim; can be set during a claim, too */
+  bool more; /* the last answer did not reach the end of the queue */
   size_t places, count;
   struct store_id ids[LIMIT_START_COUNT];
 };
@@ -32,7 +32,7 @@ static void lose_list(struct sessions *ss, enum entry_state state, const char *w
       host_lost(e->session, why);
 }
 
-/* Others may go on with all that was held: nothing more is done for it here. */
+/* Others may go on with every session held here, so nothing more is done for them. */
 static void lose_all(struct sessions *ss) {
   static const char why[] = "the lease of this worker ran out: others go on with its sessions";
   log_warn("%s", why);
@@ -45,7 +45,7 @@ static void lose_all(struct sessions *ss) {
 static void shared_on_asked(struct sessions *ss, const char *id, const char *what) {
   struct err err = {0};
   struct daemon_entry *e = sessions_find(ss, id);
-  /* A session that is to be resumed and is held is on its way back to the queue. */
+  /* A held session that is to be resumed is already on its way back to the queue. */
   if (e == NULL || strcmp(what, "cancel") != 0 || e->cancelled || !entry_is_live(e) ||
       e->brief.seq == 0)
     return;
@@ -73,7 +73,7 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
     log_warn("the tables of the store have version %s now, which this program does not know: it "
              "lets what runs come to rest and ends. Start the newer segue",
              what);
-    (void)uv_kill(uv_os_getpid(), SIGTERM); /* as if a person had said so */
+    (void)uv_kill(uv_os_getpid(), SIGTERM); /* as if a person had sent it */
     break;
   }
 }
@@ -89,7 +89,7 @@ bool sessions_share(struct sessions *ss, struct err *err) {
 void sessions_unshare(struct sessions *ss) {
   if (ss->shared)
     worker_unwatch(ss->env->store);
-  free(ss->claim); /* nothing is asked: sessions_busy said so */
+  free(ss->claim); /* no claim is under way: sessions_busy said so */
   ss->claim = NULL;
 }
 
@@ -108,9 +108,8 @@ static void claim_over(uv_work_t *work, int status) {
   assert(status == 0);
   claim->asks = false;
   if (!claim->answered || claim->count < claim->places)
-    claim->more = false; /* its end; the store tells when there is more */
-  for (size_t i = 0; i < claim->count && !ss->draining;
-       i++) /* else they are let go of at the end */
+    claim->more = false; /* the queue's end; the store says when there is more */
+  for (size_t i = 0; i < claim->count && !ss->draining; i++) /* else they are released at the end */
     sessions_take(ss, claim->ids[i].id);
   if (claim->count > 0 || claim->told)
     sessions_soon(ss);
@@ -123,7 +122,7 @@ void sessions_claim(struct sessions *ss) {
   claim->more = claim->more || claim->told;
   if (ss->draining || claim->asks || !(claim->told || (claim->more && places > 0)))
     return;
-  claim->told = false; /* with no place free only what is settled */
+  claim->told = false; /* with no free place this only gives back what a lost answer held */
   claim->places = places < LIMIT_START_COUNT ? places : LIMIT_START_COUNT;
   claim->asks = true;
   loop_work(ss->host->loop, &claim->work, claim_work, claim_over);
@@ -135,7 +134,7 @@ bool sessions_claims(const struct sessions *ss) {
 
 /* --- opening --- */
 
-/* Its log says more than is known of it: another worker took it further. */
+/* The log has more than is known here, because another worker has advanced the session. */
 struct catching_up {
   uv_work_t work;
   struct daemon_entry *e;
@@ -192,11 +191,11 @@ void entry_open_later(struct daemon_entry *e) {
   host_open_later(host, &ref, &sessions_watcher, e, shared_on_opened);
 }
 
-/* --- what others run --- */
+/* --- sessions that others run --- */
 
 struct other {
   char id[STORE_ID_BYTES];
-  bool asks;  /* its worker is to be asked to end it */
+  bool asks;  /* its worker has yet to be asked to end it */
   bool known; /* the brief was read */
   bool owned;
   struct brief brief;
@@ -216,7 +215,7 @@ static void look_at_other(const struct store *store, struct other *o) {
   store_ref(store, o->id, &ref);
   if (o->asks && !worker_ask(&ref, "cancel", state, &err))
     log_warn("%s", err.text);
-  o->owned = store_is_owned(&ref); /* before reading: the last records come with its end */
+  o->owned = store_is_owned(&ref); /* before reading: the last records precede the release */
   o->known = brief_read(&o->brief, &ref, &err);
 }
 
@@ -228,7 +227,7 @@ static void looking_work(uv_work_t *work) {
 
 static const char NOT_YET[] = "asked; its worker has not answered yet";
 
-/* It was asked to end: it has, or nobody has it any more, or there is no time left. */
+/* Checks on a session that was asked to end: it has ended, or nobody owns it, or time is up. */
 static void asked_look(struct daemon_entry *e, bool owned) {
   struct sessions *ss = e->sessions;
   bool over = brief_is_over(&e->brief), late = uv_now(ss->host->loop) >= e->asked_until_ms;
@@ -313,12 +312,12 @@ void entry_ask_cancel(struct daemon_entry *e) {
   (void)sessions_look_at_others(ss);
 }
 
-/* --- what is in the store, shared or not, is taken up --- */
+/* --- taking up what is in the store, shared or not --- */
 
 struct recovery {
   struct sessions *ss;
   struct heads heads;
-  bool loaded; /* the ledger, which takes its time: when the index does not know */
+  bool loaded; /* the ledger, which is slow: read only when the index does not know */
 };
 
 static const struct heads *recovery_heads(struct recovery *r) {
@@ -329,7 +328,8 @@ static const struct heads *recovery_heads(struct recovery *r) {
   return &r->heads;
 }
 
-/* It may wait long for its turn: what outlived the last daemon and its shims must not. */
+/* The session may wait long for its turn; processes that outlived the last daemon and its shims
+ * must not. */
 static void recover_processes(const char *id) {
   size_t n = leftover_end(id);
   if (n > 0)
@@ -388,13 +388,13 @@ void sessions_take(struct sessions *ss, const char *id) {
   struct store_ref ref;
   struct err err;
   if (e != NULL && e->state != ENTRY_QUEUED && (e->state != ENTRY_OVER || e->session != NULL)) {
-    e->claimed = true; /* what was lost with the lease goes first: sessions_free_dead */
+    e->claimed = true; /* what was lost with the lease is freed first: sessions_free_dead */
     return;
   }
   if (e == NULL) {
     struct brief brief;
     store_ref(ss->env->store, id, &ref);
-    if (!brief_read(&brief, &ref, &err)) /* why, is told when it is opened */
+    if (!brief_read(&brief, &ref, &err)) /* opening it will say why */
       brief = (struct brief){0};
     e = entry_new(ss, id, ENTRY_QUEUED);
     e->brief = brief;

@@ -1,4 +1,4 @@
-/* Keeps tracks for a while. */
+/* Keeps tracks in memory for a while. */
 #include "daemon/shelf.h"
 
 #include "base/limits.h"
@@ -15,7 +15,7 @@ static void shelf_drop(struct shelf_item *item) {
   free(item);
 }
 
-/* The least lately used ones go first; of what is held nothing. */
+/* Drops the least recently used items first, and never one that is held. */
 static void shelf_trim(struct shelf *s, uint64_t now) {
   size_t bytes = 0, count = 0;
   LIST_EACH(struct shelf_item, item, in_shelf, &s->items) {

@@ -24,7 +24,7 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
   const char *runtime = getenv("XDG_RUNTIME_DIR");
   char dir[64];
   int n;
-  if (option != NULL && option[0] == '\0') /* as with the folder of logs: not given */
+  if (option != NULL && option[0] == '\0') /* not given, as with the folder of logs */
     option = NULL;
   (void)snprintf(dir, sizeof dir, "/run/user/%ld", (long)geteuid());
   if (option != NULL && option[0] == '/')
@@ -55,7 +55,7 @@ static void socket_folder_of(const char *socket, char dir[SOCKET_PATH_BYTES]) {
   slash[slash == dir ? 1 : 0] = '\0';
 }
 
-/* Ours, and closed to others: else they could put a socket of their own there. */
+/* The folder must be ours and closed to others, who could otherwise put their own socket there. */
 static bool check_folder(const char *dir, struct err *err) {
   struct stat st;
   if (lstat(dir, &st) != 0)
@@ -91,7 +91,7 @@ static bool is_answered(const char *path) {
   struct sockaddr_un address = address_of(path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0)
-    return true; /* not known: nothing is taken away */
+    return true; /* unknown: nothing is removed */
   bool answered = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ||
                   errno == EAGAIN; /* its queue is full */
   close(fd);
@@ -151,7 +151,7 @@ bool socket_listen(struct control_socket *s, const char *path, struct err *err) 
   bool ok = own_folder(path, err) && take_lock(s, err) && clear_stale(path, err);
   ok = ok && bind_socket(s, err);
   if (!ok) {
-    s->path[0] = '\0'; /* not ours to take away */
+    s->path[0] = '\0'; /* not ours to remove */
     socket_close(s);
   }
   return ok;
@@ -173,7 +173,7 @@ bool socket_may_ask(const char *path, struct err *err) {
   char dir[SOCKET_PATH_BYTES];
   socket_folder_of(path, dir);
   if (access(dir, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
-    return true; /* nobody is there, and that is what connecting says */
+    return true; /* nobody is there, as connecting will say */
   return check_folder(dir, err);
 }
 

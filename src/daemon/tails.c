@@ -22,7 +22,7 @@ static struct tail *tail_find(const struct tails *ts, const char *id, long call)
   return NULL;
 }
 
-/* Twice the bound is gathered before the first half goes, so that little is moved. */
+/* Gathers twice the bound before it drops the first half, so that little is moved. */
 static void said_add(struct tail_said *said, struct str text, size_t max) {
   said->end += text.n;
   if (text.n > max) {

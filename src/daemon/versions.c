@@ -18,7 +18,7 @@ struct versions_item {
   struct list_node in_versions;
   struct client_versions *all;
   char *program;
-  char version[64];  /* "": it said none */
+  char version[64];  /* "" if it gave none */
   uint64_t asked_ms; /* of the monotonic clock */
   struct process *process;
   char *tmpdir;
@@ -62,7 +62,7 @@ static void versions_ask(struct versions_item *item, const struct provider *prov
       item->tmpdir != NULL ? process_env_build(&arena, item->tmpdir, NULL, NULL, &err) : NULL;
   const struct process_spec spec = {
       .argv = version_words(provider_profile(provider), item->program, provider->settings, &arena),
-      .cwd = item->tmpdir, /* no project's configuration is near */
+      .cwd = item->tmpdir, /* away from any project's configuration */
       .envp = envp,
       .stdout_max = LIMIT_VERSION_BYTES,
       .stderr_max = LIMIT_VERSION_BYTES,

@@ -1,4 +1,4 @@
-/* Tells how a session stands. */
+/* Reports a session's status. */
 #include "daemon/view.h"
 
 #include <string.h>
