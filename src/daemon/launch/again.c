@@ -1,4 +1,4 @@
-/* Makes launches from what is said about another session: a resume, a fork. */
+/* Makes launches from another session: to resume it or to fork it. */
 #include "daemon/launch/internal.h"
 
 #include "base/log.h"
@@ -34,7 +34,7 @@ bool launch_parse_reject(struct launch *l, const json_t *body, struct err *err,
   return said_parse(&l->said, body, SAYS_REJECT, err);
 }
 
-/* Another folder to work in, where one is named. */
+/* Reads which other folder to work in, if the request names one. */
 static const char *fork_cwd(const struct launch_body *p, bool *ok) {
   if (json_object_get(p->body, "cwd") == NULL)
     return NULL;
@@ -54,7 +54,7 @@ static bool fork_instruction(const struct launch_body *p) {
                               &now->user, now->registry, p->err);
 }
 
-/* The state of the launch is the fork's, as that of a submitted session is the body's. */
+/* The launch takes its state from the fork, as a submitted session takes it from the body. */
 static bool use_fork(struct launch *l, const char *cwd, struct err *err) {
   const struct generation *now = l->generation;
   struct fork *f = &l->about->fork;

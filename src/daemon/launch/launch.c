@@ -82,7 +82,7 @@ bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256
   sha256_hex(bytes.p, bytes.n, NULL, 0, sha256);
   store_blob_name(p->l->env->store, sha256, name);
   if (memo_has_blob(memo, sha256) && stat(name, &st) == 0 && (uint64_t)st.st_size == bytes.n)
-    return true; /* it was synced, and its name with it */
+    return true; /* it was synced, and so was its name */
   if (store_blob_put(p->l->env->store, bytes, sha256, p->err)) {
     memo_put_blob(memo, sha256);
     return true;
@@ -102,12 +102,12 @@ static bool take_task(const struct launch_body *p) {
   return true;
 }
 
-/* "allow_secret": true is a person's word that a key in them is meant. */
+/* With "allow_secret": true a person confirms that a key in the workflow or task is intended. */
 static bool allows_keys(const struct launch_body *p) {
   const json_t *allowed = json_object_get(p->body, "allow_secret");
   if (allowed != NULL && !json_is_boolean(allowed))
     return err_set(p->err, ERR_INVALID, "allow_secret must be true or false");
-  const json_t *doc = p->remembered ? NULL : p->l->workflow->doc; /* it was searched then */
+  const json_t *doc = p->remembered ? NULL : p->l->workflow->doc; /* searched when first read */
   return json_is_true(allowed) || keys_check(doc, buf_view(&p->l->task),
                                              p->l->generation->user.hidden, "allow_secret", p->err);
 }
@@ -125,7 +125,7 @@ struct preflight launch_flight(const struct launch_body *p) {
                             .cache = l->generation->looked};
 }
 
-/* Whoever it would call is there, as `segue run` sees to it. */
+/* Checks, as `segue run` does, that everything the workflow would call is there. */
 static bool can_run(const struct launch_body *p) {
   struct err_list unwanted = {0};
   const struct preflight flight = launch_flight(p);
@@ -139,7 +139,7 @@ static bool can_run(const struct launch_body *p) {
   return false;
 }
 
-/* All that tells whether the workflow can run, beside itself. */
+/* Hashes everything besides the workflow that decides whether it can run. */
 static void make_setting(const struct launch_body *p, char setting[SHA256_HEX]) {
   const struct launch *l = p->l;
   struct buf all = {0};
@@ -149,7 +149,7 @@ static void make_setting(const struct launch_body *p, char setting[SHA256_HEX]) 
   buf_deinit(&all);
 }
 
-/* A workflow that was remembered has no places: what is wrong is looked for once more then. */
+/* A remembered workflow has no positions for errors, so one that cannot run is read again. */
 static bool can_run_at_last(struct launch_body *p) {
   struct launch *l = p->l;
   char setting[SHA256_HEX];
@@ -178,7 +178,7 @@ static void remember(const struct launch_body *p) {
     memo_put(p->l->generation->memo, p->key, p->l->workflow);
 }
 
-/* A long task is a blob in its log, which is written before its first record. */
+/* The log refers to a long task as a blob, which is written before the first record. */
 static bool keep_task(const struct launch_body *p) {
   struct str task = buf_view(&p->l->task);
   return !text_needs_blob(task) || launch_keep_blob(p, task, p->l->task_blob);

@@ -1,4 +1,4 @@
-/* Takes the members of a request into the configuration of a launch. */
+/* Copies the members of a request into the configuration of a launch. */
 #include "daemon/launch/internal.h"
 
 #include "base/limits.h"
@@ -114,8 +114,8 @@ bool launch_take_options(const struct launch_body *p) {
   return true;
 }
 
-/* Which workers of a shared store may take it: as is asked, or as the user's shared_paths have it
- * for its folder. */
+/* Sets which workers of a shared store may take it: those the request names, or those that the
+ * user's shared_paths give for its folder. */
 static bool launch_take_on(const struct launch_body *p) {
   const json_t *on = json_object_get(p->body, "on");
   const char *cwd = json_string_value(json_object_get(p->l->config, "cwd"));

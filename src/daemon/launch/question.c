@@ -1,4 +1,4 @@
-/* Makes launches of questions: a text to judge, a value to ask for, a workflow to look at. */
+/* Makes launches for questions: a text to judge, a value to ask for, a workflow to check. */
 #include "daemon/launch/internal.h"
 
 #include "base/limits.h"
@@ -11,7 +11,7 @@
 
 /* --- as a workflow of one movement --- */
 
-/* Copies those members that are there. */
+/* Copies the members that are present. */
 static void copy_members(json_t *to, const json_t *from, const char *const *names) {
   for (size_t i = 0; names[i] != NULL; i++) {
     json_t *value = json_object_get(from, names[i]);
@@ -20,7 +20,7 @@ static void copy_members(json_t *to, const json_t *from, const char *const *name
   }
 }
 
-/* Writes the movement, which is taken, out as a workflow: it is checked as any file is. */
+/* Writes out the movement (taken) as a workflow, to be checked like any file. */
 static json_t *workflow_member(const struct launch_body *p, const char *name, json_t *movement) {
   static const char *const copied[] = {"language", "schema_as", NULL};
   struct buf text = {0};
@@ -33,7 +33,7 @@ static json_t *workflow_member(const struct launch_body *p, const char *name, js
   return member;
 }
 
-/* Reads the session that stands for the question; it is taken. */
+/* Reads the session (taken) that represents the question. */
 static bool question_session(const struct launch_body *p, json_t *session) {
   static const char *const copied[] = {"cwd", "scenario", "allow_secret", NULL};
   copy_members(session, p->body, copied);
@@ -72,7 +72,7 @@ static json_t *judge_rules(const struct launch_body *p) {
   return NULL;
 }
 
-/* In the place of the text stands a command that is never run: the text is its answer. */
+/* The movement has a command that is never run: the text stands as its answer. */
 static json_t *judge_movement(const struct launch_body *p, json_t *rules) {
   static const char *const members[] = {"provider", "model",      "options",
                                         "stages",   "max_reasks", NULL};
@@ -108,7 +108,7 @@ bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
   json_t *workflow = workflow_member(&p, "judge", judge_movement(&p, rules));
   if (!question_session(&p, json_pack("{so}", "workflow", workflow)))
     return false;
-  json_object_del(l->config, "submitted"); /* its text goes with this daemon */
+  json_object_del(l->config, "submitted"); /* its text is lost when this daemon ends */
   return true;
 }
 

@@ -1,4 +1,4 @@
-/* The scenario of a launch: shared by its hash, kept in the blobs of the store, found again. */
+/* Keeps a launch's scenario in the store's blobs, shares it by its hash, and finds it again. */
 #include "daemon/launch/internal.h"
 
 #include "base/file.h"
@@ -17,7 +17,7 @@ static struct shared_scenario *scenario_known(struct launch_env *env, const char
   return NULL;
 }
 
-/* One reference; not in the list yet. */
+/* The result has one reference, and is not in the list yet. */
 static struct shared_scenario *scenario_read(const char *path, struct str text, struct err *err) {
   struct shared_scenario *s = xcalloc(1, sizeof *s);
   if (!scenario_parse(&s->scenario, path, text, err)) {

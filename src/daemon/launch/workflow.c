@@ -1,4 +1,4 @@
-/* Loads the workflow of a request, or takes up one that is remembered. */
+/* Loads the workflow of a request, or reuses a remembered one. */
 #include "daemon/launch/internal.h"
 
 #include "base/log.h"
@@ -6,7 +6,7 @@
 #include "host/preflight.h"
 #include "workflow/facets.h"
 
-/* {kind: {name: text}} */
+/* Checks the form {kind: {name: text}}. */
 static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   const char *kind, *name;
   json_t *named, *text;
@@ -33,9 +33,9 @@ static bool facets_fit(const struct launch_body *p, const json_t *facets) {
   return true;
 }
 
-/* The bytes that all of it is made of; "" for one that is made of files too. */
+/* Hashes all bytes that the workflow is made of. The key is "" if it uses files as well. */
 static void make_key(struct launch_body *p, const char *name, const json_t *text) {
-  /* Words of what may be a file's, or comes with the request. */
+  /* These words show parts that may be in a file or come with the request. */
   static const char *const words[] = {"schema", "call", "uses", "{{include:"};
   struct str bytes = {json_string_value(text), json_string_length(text)};
   struct buf all = {0};

@@ -1,4 +1,4 @@
-/* Opens the window's port, and looks at who comes. */
+/* Opens the window's port, and checks who connects. */
 #include "daemon/window/door.h"
 
 #include "base/limits.h"
@@ -38,7 +38,7 @@ union door_address {
   struct sockaddr_in6 in6;
 };
 
-/* Numbers only: a name could mean another machine tomorrow. */
+/* Reads numeric addresses only: a name could mean another machine tomorrow. */
 static bool read_address(const char *text, union door_address *out, struct err *err) {
   const char *colon = strrchr(text, ':');
   char host[INET6_ADDRSTRLEN + 2] = "";
@@ -91,7 +91,7 @@ bool door_listen(const char *address, int *fd, char host[DOOR_HOST_BYTES], struc
   if (*fd < 0)
     return err_set_errno(err, errno, "cannot open the window's port");
   (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  /* So that a connection's first request is there to be looked at as it is taken. */
+  /* With this, a connection's first request is there to look at when it is accepted. */
   (void)setsockopt(*fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &first_byte_s, sizeof first_byte_s);
   if (bind(*fd, &a.any, n) == 0 && listen(*fd, LIMIT_API_BACKLOG_COUNT) == 0 &&
       name_host(*fd, host, err))
@@ -119,7 +119,7 @@ int door_accept_any(int fd) {
   return peer_accept(fd);
 }
 
-/* Letters, digits, dots, dashes, a port: what a browser sends in Host. */
+/* A browser's Host header has only letters, digits, dots, dashes, and a port. */
 bool door_origin(const char *text, char host[DOOR_HOST_BYTES], struct err *err) {
   static const char good[] = "abcdefghijklmnopqrstuvwxyz0123456789.-:[]";
   static const char scheme[] = "https://";

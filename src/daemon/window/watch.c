@@ -11,9 +11,9 @@
 
 enum {
   SOON_MS = 2,
-  LIST_GAP_MS = 500, /* between two words to a page that shows many sessions */
-  LIST_LOOKS = 8,    /* every so many looks the folder is listed */
-  LIST_NEWEST = 64   /* sessions whose size is looked at for the list */
+  LIST_GAP_MS = 500, /* between two events to a page that shows many sessions */
+  LIST_LOOKS = 8,    /* the folder is listed once in so many looks */
+  LIST_NEWEST = 64   /* sessions whose size is checked for the list */
 };
 
 struct watch {
@@ -22,16 +22,16 @@ struct watch {
   struct server_request *request;
   unsigned browser;
   char id[STORE_ID_BYTES];
-  uint64_t mark;    /* of what was told last */
+  uint64_t mark;    /* of what was last sent */
   uint64_t sent_ms; /* uv_now */
   bool beat;        /* a heartbeat is due: else nobody notices that a browser has gone */
-  bool rests;       /* it is told so, and ends */
-  struct buf words; /* events with what calls say, whole ones, that wait */
+  bool rests;       /* the page hears so, and the stream ends */
+  struct buf words; /* whole events with calls' words, waiting to be sent */
   size_t words_at;
-  bool due, wants; /* an event is to be sent; one is to come when the gap is over */
+  bool due, wants; /* send an event now; send one when the gap is over */
 };
 
-/* --- what there is --- */
+/* --- marks of what there is --- */
 
 static uint64_t mark_of(const struct watches *ws, const char *id) {
   struct store_ref ref;
@@ -126,7 +126,7 @@ void watches_changed(struct watches *ws) {
   uv_timer_start(&ws->soon, on_soon, SOON_MS, 0);
 }
 
-/* A page that is too slow for the words asks for itself anew, which has the last of them. */
+/* A page too slow for the words reloads itself, and gets the last of them that way. */
 void watches_said(struct watches *ws, const char *id, long call, bool thinking, uint64_t end,
                   struct str text) {
   struct buf event = {0};
@@ -173,7 +173,7 @@ static ssize_t watch_on_read(void *ctx, char *out, size_t max) {
   if (w->rests && w->browser == 0)
     return -1;
   if (w->rests && max >= sizeof rest) {
-    w->browser = 0; /* it counts no more */
+    w->browser = 0; /* it no longer counts */
     memcpy(out, rest, sizeof rest - 1);
     return sizeof rest - 1;
   }
@@ -222,7 +222,7 @@ void watch_take(struct watches *ws, struct server_request *r, unsigned browser, 
   w->all = ws;
   w->request = r;
   w->browser = browser;
-  w->due = true; /* what changed between the page and this request */
+  w->due = true; /* something may have changed between the page and this request */
   memcpy(w->id, id, strlen(id) + 1);
   w->mark = id[0] != '\0' ? mark_of(ws, id) : mark_of_all(ws);
   list_push_back(&ws->all, &w->in_watches);
@@ -231,7 +231,7 @@ void watch_take(struct watches *ws, struct server_request *r, unsigned browser, 
   server_stream(r, "text/event-stream", &watch_ops, w);
 }
 
-/* --- the life --- */
+/* --- beginning and ending --- */
 
 void watches_init(struct watches *ws, uv_loop_t *loop, const struct store *store) {
   *ws = (struct watches){.store = store, .loop = loop, .open_handles = 2};

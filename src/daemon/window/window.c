@@ -31,21 +31,21 @@ struct window {
   struct watches watches;
   struct shelf *own_shelf; /* or NULL */
   struct shelf *shelf;
-  uv_timer_t end;   /* while what is read has not come to its end */
-  int64_t asked_ms; /* when a browser with a cookie asked last */
+  uv_timer_t end;   /* runs until all reads have finished */
+  int64_t asked_ms; /* when a browser with a cookie last asked */
 };
 
 static int64_t window_now(void) {
   return (int64_t)(clock_mono_us() / 1000);
 }
 
-/* --- who comes in --- */
+/* --- who may come in --- */
 
 static struct gate_browser *who(struct window *w, const struct server_request *r) {
   return gate_pass_know(&w->pass, server_header(r, "Cookie"), window_now());
 }
 
-/* Without a cookie there is the page that posts a code, and what that page loads. */
+/* Without a cookie one gets only the page that posts a code, and what that page loads. */
 static bool is_outside(const char *method, const char *rest) {
   static const char *const names[] = {"enter.mjs", "style.css"};
   if (strcmp(method, "POST") == 0)
@@ -56,8 +56,8 @@ static bool is_outside(const char *method, const char *rest) {
   return false;
 }
 
-/* Another page may lead here (a file that was opened, a mail): it gets the page that has nothing in
- * it, and that asks again from here. */
+/* Another page (an opened file, a mail) may link here: it gets an empty page, which then asks again
+ * from here. */
 static bool is_led_here(const struct window *w, const struct server_request *r, const char *method,
                         const char *rest) {
   const char *host = server_header(r, "Host"), *mode = server_header(r, "Sec-Fetch-Mode");
@@ -96,7 +96,7 @@ static void on_refuse(void *ctx, struct server_request *r) {
 
 /* --- pages --- */
 
-struct page_job { /* the ask first: both are the same address */
+struct page_job { /* the ask comes first: both have the same address */
   struct page_ask ask;
   const struct window_options *options;
   void *about;
@@ -134,7 +134,7 @@ static void take_query(const struct server_request *r, const char *name, char *o
   (void)snprintf(out, n, "%s", given ? given : "");
 }
 
-/* False: answered. An id is one before it becomes part of a log's name. */
+/* Checks an id before it becomes part of a log's name. Returns false if it has answered. */
 static bool take_id(struct window *w, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
   if (strlen(word) == STORE_ID_BYTES - 1 &&
@@ -151,7 +151,7 @@ static bool is_of_session(enum page_kind kind) {
          kind == PAGE_RECORDS || kind == PAGE_FIND || kind == PAGE_WORKFLOW;
 }
 
-/* NULL: the page needs none, or there is no such log. */
+/* Returns NULL if the page needs none, or there is no such log. */
 static struct shelf_item *shelf_item_of(struct window *w, struct page_ask *ask) {
   struct store_ref ref;
   store_ref(&w->store, ask->id, &ref);
@@ -199,7 +199,7 @@ static void get_sessions(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_SESSIONS);
 }
 
-/* compare/A_B */
+/* The path is compare/A_B. */
 static void get_compare(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_COMPARE);
 }
@@ -236,7 +236,7 @@ static void window_on_changes(void *ctx, struct server_request *r,
   buf_deinit(&page);
 }
 
-/* False: answered. */
+/* Returns false if it has answered the request. */
 static bool take_log(struct window *w, struct server_request *r, char id[STORE_ID_BYTES],
                      struct store_ref *ref) {
   if (!take_id(w, r, id))
@@ -508,7 +508,7 @@ static void on_end_closed(uv_handle_t *handle) {
   watches_close(&w->watches, window_on_gone, w);
 }
 
-/* Pages that are being read write into it until they are over. */
+/* Pages still being read write into the window, so it waits for them. */
 static void window_on_end(uv_timer_t *timer) {
   struct window *w = timer->data;
   if (readings_busy(&w->readings) == 0)
