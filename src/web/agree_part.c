@@ -1,4 +1,4 @@
-/* Writes who says the same of the same turns. */
+/* Writes how far raters agree on the same turns. */
 #include "audit/agree.h"
 #include "audit/kappa.h"
 #include "web/parts.h"
@@ -12,7 +12,7 @@ static void put_interval(struct html *h, double value, double low, double high) 
   HTML(h, "</span>");
 }
 
-/* "1 against 2: 7": the cells of the matrix in which they differ. */
+/* Writes the cells of the matrix in which they differ, such as "1 against 2: 7". */
 static void put_differing(struct html *h, const struct kappa_table *t) {
   const char *gap = "";
   for (int i = 0; i < KAPPA_CATEGORIES; i++)

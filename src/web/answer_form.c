@@ -8,7 +8,7 @@
 
 enum { MAX_FIELDS = 40, MAX_WORDS = 50, LONG_TEXT = 200 };
 
-/* JSON with nothing but ASCII in it, which no cleaning changes. */
+/* Writes JSON in pure ASCII, which no cleaning changes. */
 static void attr_json(struct html *h, bool key, const json_t *value) {
   char *text = json_dump_text(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
   if (key)
@@ -18,7 +18,7 @@ static void attr_json(struct html *h, bool key, const json_t *value) {
   free(text);
 }
 
-/* Its attributes that say which property it is and that it must be filled in. */
+/* Writes the attributes that say which property a field is for, and whether it is required. */
 static void field_is(struct html *h, const char *form, const char *property, bool required) {
   HTML_ATTR(h, "data-form", str_from(form));
   if (property != NULL) {
@@ -51,7 +51,7 @@ static void put_word(struct html *h, const json_t *word, const json_t *otherwise
   HTML(h, "</option>");
 }
 
-/* One of several. */
+/* Writes a choice of one value from several. */
 static void put_select(struct html *h, const json_t *words, const json_t *schema,
                        const char *property, bool required) {
   size_t i;
@@ -146,7 +146,7 @@ static void put_json_field(struct html *h, const json_t *schema, const char *pro
   buf_deinit(&text);
 }
 
-/* The field itself. property NULL: the whole answer. */
+/* Writes the field itself. With property NULL it is for the whole answer. */
 static void put_field(struct html *h, const json_t *schema, const char *property, bool required) {
   const json_t *words = json_at(schema, "enum");
   size_t n = json_array_size(words);
@@ -172,7 +172,7 @@ static bool field_is_required(const json_t *schema, const char *property) {
   return false;
 }
 
-/* Its name, or what it is called; and what is said of it. */
+/* Writes a property's title, or else its name, then its field and description. */
 static void put_property_field(struct html *h, const json_t *schema, const char *name,
                                bool required) {
   struct str title = json_view(json_at(schema, "title"));
@@ -191,7 +191,7 @@ static void put_property_field(struct html *h, const json_t *schema, const char 
   HTML(h, "</p>");
 }
 
-/* Its properties are all that an answer can have. */
+/* Returns whether an answer can have nothing but the schema's properties. */
 static bool is_plain_object(const json_t *schema) {
   static const char *const others[] = {
       "$ref", "allOf", "anyOf", "oneOf", "not", "if", "patternProperties"};

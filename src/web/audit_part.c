@@ -8,7 +8,7 @@
 
 enum { AUDIT_ROWS = 50 };
 
-/* Where a key leads in the window: sessions that have it. NULL: nowhere. */
+/* In the window, a key links to the sessions that have it. Returns NULL if it links nowhere. */
 static const char *key_filter(enum tally_key key) {
   const char *name = tally_key_name(key);
   if (strcmp(name, "match_method") == 0 || strcmp(name, "stage") == 0)
@@ -61,7 +61,7 @@ static void audit_count(struct html *h, uint64_t n) {
   HTML(h, "</td>");
 }
 
-/* A share as number and as bar. */
+/* Writes a share as a number and as a bar. */
 static void put_share(struct html *h, double share) {
   HTML(h, "<td class=n>");
   html_printf(h, "%.1f %%", 100 * share);
@@ -71,7 +71,7 @@ static void put_share(struct html *h, double share) {
   HTML(h, " /></svg></td>");
 }
 
-/* "+": calls came to it whose cost is not known. */
+/* Writes the cost, with a "+" if it leaves out calls whose cost is unknown. */
 static void put_use_cost(struct buf *out, const struct row_use *use) {
   view_put_dollars(out, (double)use->cost_nano / 1e9, true, use->unpriced > 0);
 }
@@ -190,7 +190,7 @@ static void put_part_table(struct html *h, const struct census *c, enum census_t
   audit_end(h, t);
 }
 
-/* The share with its interval; of a few nothing is said. */
+/* Writes the share with its interval, or "too few" in its place for small counts. */
 static void put_rated(struct html *h, double share, uint64_t n) {
   enum { RATED_LEAST = 10 };
   double low, high;

@@ -1,4 +1,4 @@
-/* Takes out of a text what is not to be read. */
+/* Removes from a text what nobody should read. */
 #include "web/clean.h"
 
 #include "base/log.h"
@@ -49,7 +49,7 @@ static void put_clean(struct buf *out, uint32_t cp, uint32_t before) {
     put_cp(out, cp);
 }
 
-/* The bytes from `at` on that need no look: printable ASCII and newlines. */
+/* Counts the bytes from `at` that need no check: printable ASCII and newlines. */
 static size_t clean_run(struct str text, size_t at) {
   size_t n = at;
   while (n < text.n && ((text.p[n] >= ' ' && text.p[n] < 0x7F) || text.p[n] == '\n'))

@@ -102,7 +102,7 @@ static bool text_differs(const struct compare_row *row) {
   return row->a != NULL && row->b != NULL && (row->differs & COMPARE_TEXT) != 0;
 }
 
-/* The answer, cut; *cut: it was longer. */
+/* Reads the answer, up to a limit. Sets *cut if it was longer. */
 static bool side_text(const struct compare_side *side, const struct compare_turn *turn,
                       struct buf *whole, struct str *text, bool *cut, struct err *err) {
   if (!compare_text(side, turn, whole, err))

@@ -1,4 +1,4 @@
-// Turns the code in the address into a cookie, and takes it out of the address.
+// Turns the code in the address into a cookie, and removes it from the address.
 const say = document.getElementById('say');
 const code = location.hash.slice(1);
 
@@ -22,7 +22,7 @@ async function enter() {
   go();
 }
 
-// A page that another program opened comes without the cookie; one that this page opens has it.
+// A page opened by another program comes without the cookie; one opened by this page has it.
 function go() {
   if (sessionStorage.getItem('tried')) {
     sessionStorage.removeItem('tried');

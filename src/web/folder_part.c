@@ -1,4 +1,4 @@
-/* Writes many sessions: how each stands. */
+/* Writes many sessions, each with its status. */
 #include "view/words.h"
 #include "web/parts.h"
 
@@ -67,7 +67,7 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   buf_deinit(&text);
 }
 
-/* The head of a column that can be sorted by: it leads to that order, and back again. */
+/* Writes the head of a sortable column, which links to that order and back again. */
 static void put_column(struct html *h, const char *name, enum view_sort sort,
                        const struct part_order *order) {
   if (order == NULL) {

@@ -20,7 +20,7 @@ static void gate_hash(const char *text, size_t n, unsigned char out[GATE_HASH_BY
   sha256_raw(text, n, "", 0, out);
 }
 
-/* Takes the same time whatever differs. */
+/* Compares in the same time, wherever the two differ. */
 static bool gate_same(const unsigned char *a, const unsigned char *b) {
   unsigned char differs = 0;
   for (size_t i = 0; i < GATE_HASH_BYTES; i++)

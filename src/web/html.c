@@ -1,4 +1,4 @@
-/* Writes markup, in which all but tags is escaped. */
+/* Writes markup, and escapes everything but tags. */
 #include "web/html.h"
 
 #include "base/log.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Does the sign at `i` mean something where it stands? A URL would become a link by itself. */
+/* Does the character at `i` have a meaning in Markdown there? A bare URL would become a link. */
 static bool is_markup(struct str text, size_t i) {
   char c = text.p[i];
   bool begins = i == 0 || (i < 12 && strspn(text.p, "0123456789") == i);
@@ -32,7 +32,7 @@ void markdown_text(struct buf *out, struct str text) {
   buf_deinit(&cleaned);
 }
 
-/* A code block that nothing in the text can end. */
+/* Writes a code block that nothing in the text can end. */
 static void put_fenced(struct buf *out, struct str text) {
   struct buf cleaned = {0};
   size_t run = 0, longest = 2;
@@ -202,7 +202,7 @@ void markdown_told(struct buf *out, const struct view_turn *turn, const struct v
     const struct view_piece *p = &told->pieces[i];
     switch (p->kind) {
     case VIEW_TITLE:
-      if (i == 0) /* the turn's own, which the heading says */
+      if (i == 0) /* the turn's own title, which the heading already has */
         break;
       buf_puts(out, "\n#### ");
       markdown_text(out, p->text);

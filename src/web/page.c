@@ -1,4 +1,4 @@
-/* Writes what stands around a page. */
+/* Writes the frame around a page. */
 #include "base/resource.h"
 #include "base/sha256.h"
 #include "core/record.h"
@@ -11,7 +11,7 @@
 
 static const char style_name[] = "web/style.css";
 
-/* Base64 of 32 bytes (RFC 4648). */
+/* Appends the Base64 of 32 bytes (RFC 4648). */
 static void put_base64(struct buf *out, const unsigned char hash[32]) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   for (size_t i = 0; i < 32; i += 3) {
@@ -44,7 +44,7 @@ void part_end_file(struct html *h) {
   HTML(h, "</main></body></html>\n");
 }
 
-/* One of the pages that lead everywhere; the one that is shown is marked. */
+/* Writes a menu link to one of the main pages, and marks the page being shown. */
 static void put_menu(struct html *h, struct str title, const char *name) {
   size_t n = strlen(name);
   if (title.n > n && memcmp(title.p, name, n) == 0 && title.p[n] == ' ')
@@ -155,7 +155,7 @@ void part_fact(struct html *h, const char *name, struct str value) {
   HTML(h, "</dd>");
 }
 
-/* Words and shapes, for colour alone says nothing to many. */
+/* Writes words and shapes, because colour alone tells many people nothing. */
 void part_status(struct html *h, struct str status, enum view_class class) {
   switch (class) {
   case VIEW_FAILED:

@@ -1,4 +1,4 @@
-// What a page of the window does by itself: it merges what changed, takes keys, and asks for actions.
+// A page of the window merges what changed, handles keys, and sends actions.
 const root = document.body.dataset.root;
 const watch = document.body.dataset.watch;
 const line = document.getElementById('line');
@@ -6,12 +6,12 @@ const main = () => document.getElementById('main');
 
 // --- changes ---
 
-// What a call says comes as text; what is there is not sent again, but where pieces were missed.
+// A call's words come as text; words already shown are sent again only if pieces were missed.
 const isNewer = (old, fresh) =>
   old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end);
 const isEqual = (old, fresh) =>
   old.id === 'acted' || old.id === 'chosen' || old.isEqualNode(fresh) || isNewer(old, fresh);
-// What a person opened stays open, what is typed stays typed, what is selected stays selected.
+// A merge keeps what a person has opened, typed, or selected.
 const isKept = (name, node) =>
   (name === 'class' && node.tagName === 'TR') ||
   (name === 'open' && node.tagName === 'DETAILS') || (name === 'value' && /^(INPUT|TEXTAREA)$/.test(node.tagName));
@@ -23,8 +23,8 @@ const keep = {
   },
 };
 
-// Most of a page is as it was: what stands at the same place is compared by the browser, and only
-// where rows came in between or went does Idiomorph look which is which.
+// Most of a page stays as it was: the browser compares nodes at the same place, and only if rows
+// were inserted or removed does Idiomorph match them up.
 const isSame = (old, fresh) => old.nodeName === fresh.nodeName && old.id === fresh.id;
 function merge(old, fresh) {
   if (isEqual(old, fresh)) return;
@@ -104,7 +104,7 @@ function listen() {
   stream = new EventSource(root + watch);
   stream.addEventListener('change', refresh);
   stream.addEventListener('said', said);
-  stream.addEventListener('rest', () => { // too many pages of this browser are open: ask now and then
+  stream.addEventListener('rest', () => { // this browser has too many pages open: poll now and then
     leave();
     resting = setInterval(() => { if (!document.hidden) refresh(); }, 5000);
     line.textContent = 'Many pages are open: this one looks every 5 seconds.';
@@ -112,9 +112,9 @@ function listen() {
   stream.onopen = () => { line.textContent = ''; };
   stream.onerror = () => {
     line.textContent = 'Not connected: what is shown may be old.';
-    if (!stream || stream.readyState !== EventSource.CLOSED) return; // it tries again by itself
+    if (!stream || stream.readyState !== EventSource.CLOSED) return; // it retries by itself
     leave();
-    refresh(); // says so when this page has no window any more
+    refresh(); // says so if the window is no longer there
     setTimeout(listen, 3000);
   };
 }
@@ -166,7 +166,7 @@ document.addEventListener('click', (event) => {
   if (button && 'copy' in button.dataset) copy(button);
 });
 
-// The fields of an answer with a schema, as JSON: numbers stay as they were written.
+// Turns the fields of an answer with a schema into JSON, with numbers as they were written.
 function answered(fields) {
   const json = (field) => (field.dataset.form === 'text' ? JSON.stringify(field.value) : field.value);
   if (!fields[0].dataset.key) return json(fields[0]);
@@ -211,7 +211,7 @@ function move(step) {
   if (next) next.querySelector('a').focus();
 }
 
-// Two sessions that are selected lead to their comparison.
+// Selecting two sessions offers a link to their comparison.
 function select() {
   const chosen = document.getElementById('chosen');
   const row = document.activeElement.closest('#main tbody tr[id^=r-]');

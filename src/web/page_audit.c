@@ -1,4 +1,4 @@
-/* Writes the page of judgments counted, and the same as data. */
+/* Writes the page that counts judgments, and the same as data. */
 #include "audit/agree.h"
 #include "audit/census.h"
 #include "format/json_write.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* One word such as "since:7d". */
+/* Applies one word such as "since:7d". */
 static bool audit_filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
                               struct err *err) {
   if (value != NULL && strcmp(name, "since") == 0)
@@ -48,7 +48,7 @@ static void put_audit_filter(struct html *h, const struct page_ask *ask) {
   HTML(h, ">JSON</a>, or <code>segue audit</code></p>");
 }
 
-/* Raters beside the verdicts: only where somebody labelled or judged again. */
+/* Compares raters with the verdicts, but only if somebody labelled or judged again. */
 static bool put_agreement(struct html *h, const struct page_ask *ask, struct census *c,
                           struct err *err) {
   struct agree *a = agree_new(c);

@@ -22,7 +22,7 @@ static void put_changed_line(struct html *h, struct str line, bool head) {
 }
 
 static void put_lines(struct html *h, struct str diff) {
-  bool head = true; /* the lines that name a file, up to its first hunk */
+  bool head = true; /* in the lines that name a file, up to its first hunk */
   HTML(h, "<pre class=diff>");
   while (diff.n > 0) {
     struct str line = str_next_line(&diff);

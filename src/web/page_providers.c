@@ -1,4 +1,4 @@
-/* Writes the providers and the daemon, as GET /v1/providers tells them. */
+/* Writes the providers and the daemon, as GET /v1/providers reports them. */
 #include "core/record.h"
 #include "format/json_object.h"
 #include "view/words.h"
@@ -12,7 +12,7 @@ static struct str provider_word(const json_t *p, const char *key) {
   return json_view(json_object_get(p, key));
 }
 
-/* "cooldown, 4 min 10 s left": what keeps calls away now. */
+/* Writes what holds calls back now, such as "cooldown, 4 min 10 s left". */
 static void put_countdown(struct html *h, const struct page_ask *ask, const char *what,
                           struct str until) {
   struct buf left = {0};
@@ -98,7 +98,7 @@ static void put_provider(struct html *h, const struct page_ask *ask, const json_
   HTML(h, "</td></tr>");
 }
 
-/* It is a program that is not here, and nobody waits for it. */
+/* The provider is a program that is not installed here, and no call waits for it. */
 static bool is_absent(const json_t *p) {
   return json_is_false(json_at(p, "installed")) && json_integer_value(json_at(p, "waiting")) == 0;
 }

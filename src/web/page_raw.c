@@ -1,4 +1,4 @@
-/* Writes what a session's log has: its records, places where a text was found, its workflow. */
+/* Writes what a session's log holds: its records, places where a text was found, its workflow. */
 #include "base/limits.h"
 #include "format/json_object.h"
 #include "format/json_write.h"

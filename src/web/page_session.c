@@ -20,7 +20,7 @@ enum { ALL_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
 
 /* --- a session --- */
 
-/* Four answers in a line: since when, what now, why, and what stands in its way. */
+/* Writes four answers in a line: since when, what now, why, and what is in its way. */
 static void put_now(struct html *h, const struct view_session *v) {
   HTML(h, "<p id=now>Last record ");
   part_when(h, v->last_ms);
@@ -43,7 +43,7 @@ static bool session_is_over(const struct view_session *v) {
          str_eq_c(v->status, "cancelled");
 }
 
-/* The page of turns that is shown: the last one unless one was asked for. */
+/* Finds the first turn of the page to show, which is the last page unless another was requested. */
 static size_t first_turn(const struct page_ask *ask, const struct view_session *v) {
   long from = 0;
   if (ask->from[0] != '\0' && str_to_long(str_from(ask->from), &from) && from >= 1)
@@ -87,7 +87,7 @@ static const struct page_said *said_by(const struct page_ask *ask, long call) {
   return NULL;
 }
 
-/* page.mjs adds what comes, as text, behind data-end. */
+/* page.mjs appends later words, as text, from data-end on. */
 static void put_said(struct html *h, long call, const char *kind, const char *text, uint64_t end) {
   HTML(h, "<pre class=live tabindex=0");
   html_attr_printf(h, "id", "said-%ld-%s", call, kind);
@@ -179,7 +179,7 @@ static void put_calls(struct html *h, const struct page_ask *ask, const struct t
   view_now_deinit(&now);
 }
 
-/* Shows its questions, with the forms of an answer. */
+/* Shows the session's questions, with forms for the answers. */
 static bool put_asked_now(struct html *h, const struct page_ask *ask) {
   json_t *list = json_array();
   inbox_add_log(list, &ask->store, ask->id);
@@ -298,7 +298,7 @@ static void put_neighbours(struct html *h, const struct book *book, long turn) {
   HTML(h, "</p>");
 }
 
-/* The words MOVEMENT#N that name a turn to a command. */
+/* Makes the words MOVEMENT#N that name a turn in a command. */
 static bool turn_words(const struct book *book, long turn, struct buf *out, struct err *err) {
   for (size_t i = 0; i < book->place_count; i++) {
     if (book->places[i].turn != turn || book->places[i].kind != BOOK_TURN_START)
@@ -315,7 +315,7 @@ static bool turn_words(const struct book *book, long turn, struct buf *out, stru
   return err_set(err, ERR_NOT_FOUND, "there is no turn %ld in this session", turn);
 }
 
-/* The verdict in one line; how it came about stands below. */
+/* Writes the verdict in one line; how it came about is shown below. */
 static void put_verdict_line(struct html *h, const json_t *judgment) {
   static const char *const words[] = {"method", "match_method"};
   struct str next = json_view(json_at(judgment, "next"));

@@ -30,7 +30,7 @@ void page_begin(struct html *h, const char *title, const char *watch) {
   buf_deinit(&text);
 }
 
-/* A page that says why there is no other one. */
+/* Writes a page that says why the requested one cannot be shown. */
 unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err) {
   struct html h = page_html(ask, out);
   page_begin(&h, "Not found", NULL);
@@ -41,7 +41,7 @@ unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct 
   return 404;
 }
 
-/* How the daemon says that a session stands; NULL: its log says all. */
+/* Finds the daemon's status of a session. Returns NULL if the log alone says it all. */
 const struct page_live *page_live_of(const struct page_ask *ask, const char *id) {
   for (size_t i = 0; i < ask->live_count; i++)
     if (strcmp(ask->live[i].id, id) == 0)
@@ -115,7 +115,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   } else {
     put_session_counts(&h, &f, ask);
-    HTML(&h, "<p id=chosen role=status></p>"); /* page.mjs tells what is selected */
+    HTML(&h, "<p id=chosen role=status></p>"); /* page.mjs writes here what is selected */
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
     if (f.left_out > 0) {
@@ -168,7 +168,7 @@ static void put_waiting(struct html *h, const struct page_ask *ask, const struct
   HTML(h, "</article>");
 }
 
-/* It is stopped, and not for a question, which stands there by itself. */
+/* Lists stopped sessions, except those with a question, which is shown by itself. */
 static bool row_is_listed(const struct view_row *row, const json_t *questions) {
   size_t i;
   json_t *item;
@@ -242,7 +242,7 @@ static unsigned page_compare(const struct page_ask *ask, struct buf *out) {
   return ok ? 200 : page_problem(ask, out, &err);
 }
 
-/* A fixed page: nothing of what it is asked for is in it. */
+/* Writes a fixed page, with nothing from the request in it. */
 static unsigned page_enter(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   HTML(&h, "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>segue</title>"

@@ -1,4 +1,4 @@
-/* Writes what waits for a person's answer, with the forms of it. */
+/* Writes what waits for a person's answer, with the forms for it. */
 #include "core/record.h"
 #include "format/json_object.h"
 #include "view/words.h"
@@ -44,7 +44,7 @@ static void put_would_run(struct html *h, const json_t *runs) {
   }
 }
 
-/* Begins a form whose answer is to be for this very question. */
+/* Begins a form whose answer applies to this very question. */
 static void begin_form(struct html *h, const json_t *item, const char *what) {
   HTML(h, "<form");
   html_attr_printf(h, "data-act", "s/%s/%s", question_word(item, "id").p, what);
@@ -92,7 +92,7 @@ static void put_answer_forms(struct html *h, const json_t *item) {
   }
 }
 
-/* The files that it changed so far. */
+/* Lists the files that the session has changed so far. */
 static void put_asked_files(struct html *h, const json_t *item) {
   size_t i;
   json_t *file;
@@ -171,7 +171,7 @@ void part_questions(struct html *h, const json_t *list, bool acts) {
   json_t *item;
   json_array_foreach(list, i, item) {
     struct str id = question_word(item, "id");
-    if (id.n == strspn(id.p, "0123456789abcdef-")) /* a part of an address */
+    if (id.n == strspn(id.p, "0123456789abcdef-")) /* it becomes part of an address */
       put_question(h, item, acts);
   }
 }

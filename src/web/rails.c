@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Units of the drawing: a row is ROW high, which style.css makes 2.5 em. */
+/* Lengths are in units of the drawing: a row is ROW high, which style.css makes 2.5 em. */
 enum { ROW = 40, LANE = 26, DOT = 6, ROWS_MAX = 5002 };
 
 struct rails_edge {
@@ -62,7 +62,7 @@ static bool is_straight(const struct rails_edge *e) {
   return e->to == e->from + 1;
 }
 
-/* Short ones first: they lie inside. */
+/* Short edges sort first: they lie inside. */
 static int rails_by_length(const void *a, const void *b) {
   const struct rails_edge *x = a, *y = b;
   size_t n = edge_bottom(x) - edge_top(x), m = edge_bottom(y) - edge_top(y);
@@ -119,7 +119,7 @@ static void put_count(struct html *h, const struct rails_edge *e, int x, int y) 
   HTML(h, "</text>");
 }
 
-/* The tip of an arrow at a dot: from the left, from the right, or from above. */
+/* Draws an arrow's tip at a dot: from the left, from the right, or from above. */
 static void rails_put_tip(struct html *h, int x, int y, int dx, int dy) {
   HTML(h, "<path");
   html_attr_printf(h, "d", "M%d %dl%d %dl%d %dz", x, y, 5 * dx - 4 * dy, 5 * dy - 4 * dx, 8 * dy,
@@ -145,7 +145,7 @@ static void rails_put_edge(struct html *h, const struct rails *r, const struct r
   int side = goes_back(e) ? -1 : 1;
   int lane = x + side * (LANE + e->lane * LANE) - side * 6;
   int tip = x + side * DOT;
-  if (e->from == e->to) /* it leads to itself */
+  if (e->from == e->to) /* it loops back to its own row */
     html_attr_printf(h, "d", "M%d %dH%dV%dH%d", tip, from + 7, lane, to - 5, tip);
   else
     html_attr_printf(h, "d", "M%d %dH%dV%dH%d", tip, from, lane, to, tip);
@@ -161,7 +161,7 @@ static void put_svg(struct html *h, const struct rails *r, size_t rows) {
   html_attr_printf(h, "height", "%.1fem", 2.5 * (double)rows);
   html_attr_printf(h, "width", "%.2fem", 2.5 * width / ROW);
   HTML(h, ">");
-  for (int taken = 0; taken < 2; taken++) /* those that were taken lie above */
+  for (int taken = 0; taken < 2; taken++) /* edges that were taken are drawn on top */
     for (size_t i = 0; i < r->count; i++)
       if ((r->edges[i].taken > 0) == (taken == 1))
         rails_put_edge(h, r, &r->edges[i]);
@@ -181,7 +181,7 @@ static void put_svg(struct html *h, const struct rails *r, size_t rows) {
   HTML(h, "</svg>");
 }
 
-/* Where a movement led, in words. */
+/* Writes in words where a movement led. */
 static void put_led(struct html *h, const struct view_movement *m) {
   bool any = false;
   for (size_t i = 0; i < m->rule_count; i++) {

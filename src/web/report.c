@@ -1,4 +1,4 @@
-/* Puts a report together. */
+/* Assembles a report. */
 #include "web/report.h"
 
 #include "base/limits.h"

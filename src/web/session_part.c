@@ -81,8 +81,8 @@ void part_banner(struct html *h, const struct view_session *v) {
 
 /* --- turns --- */
 
-/* How long the axis is. While a session runs it has room for an eighth more at most, so that what
- * is over stays where it is, and need not be drawn again, until that is used up. */
+/* Returns the length of the axis. While a session runs, it has room for at most an eighth more, so
+ * that finished turns stay in place, and are not redrawn, until that room is used up. */
 static int64_t axis_ms(const struct view_session *v) {
   int64_t all = v->last_ms - v->started_ms, unit = 1;
   if (!str_eq_c(v->status, "running"))
@@ -92,7 +92,7 @@ static int64_t axis_ms(const struct view_session *v) {
   return (all / unit + 1) * unit;
 }
 
-/* Thousandths of the session's time. */
+/* Converts a time to thousandths of the axis. */
 static long long on_axis(const struct view_session *v, int64_t ms) {
   int64_t all = axis_ms(v);
   if (all <= 0 || ms < v->started_ms)

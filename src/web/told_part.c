@@ -14,7 +14,7 @@ static void put_line(struct html *h, const struct view_piece *p) {
   HTML(h, "</p>");
 }
 
-/* The mark that is shown at a byte, and where the next change is. */
+/* Finds the mark shown at a byte, and where the next change is. */
 static const struct view_mark *mark_at(const struct view_piece *p, size_t at, size_t *next) {
   const struct view_mark *shown = NULL;
   *next = p->text.n;
@@ -29,7 +29,7 @@ static const struct view_mark *mark_at(const struct view_piece *p, size_t at, si
   return shown;
 }
 
-/* The key below says what a colour means. */
+/* The key (put_marks_key) explains the colours. */
 static void put_marked(struct html *h, const struct view_piece *p) {
   for (size_t at = 0, next; at < p->text.n; at = next) {
     const struct view_mark *mark = mark_at(p, at, &next);
@@ -47,7 +47,7 @@ static void put_marked(struct html *h, const struct view_piece *p) {
   }
 }
 
-/* Says once what the colours of a text mean. */
+/* Explains once what the colours of a text mean. */
 static void put_marks_key(struct html *h, const struct view_piece *p) {
   static const char *const words[PEN_MARK_COUNT] = {"not taken", "mention", "taken", "tag"};
   bool held[PEN_MARK_COUNT] = {false};
@@ -87,8 +87,8 @@ static void put_piece_text(struct html *h, const struct view_piece *p) {
   HTML(h, "</p>");
 }
 
-/* One part of a prompt, within its line. The window has at hand where each stands first; a report,
- * which is to stay small, says so of what is no piece of another prompt's words. */
+/* Writes one part of a prompt, within its line. The window keeps the origin of each part at hand; a
+ * report, which has to stay small, gives it only for parts not copied from another prompt. */
 static void put_prompt_part(struct html *h, const struct view_piece *p) {
   bool words = memmem(p->origin.p, p->origin.n, "#/prompt/", 9) != NULL;
   bool titled = p->origin.n > 0 && h->root != NULL;
@@ -115,7 +115,7 @@ static void put_prompt_part(struct html *h, const struct view_piece *p) {
   }
 }
 
-/* A prompt, folded: all of its parts are one text. Returns how many pieces it was. */
+/* Writes a folded prompt, with all of its parts as one text. Returns how many pieces it had. */
 static size_t put_prompt_text(struct html *h, const struct view_piece *first, size_t left,
                               size_t number) {
   size_t n = 0;
@@ -129,7 +129,7 @@ static size_t put_prompt_text(struct html *h, const struct view_piece *first, si
   return n;
 }
 
-/* Below the page's own in the window, deeper in a report. */
+/* Writes a heading: one level below the page's own in the window, deeper in a report. */
 static void put_heading(struct html *h, struct str text) {
   if (h->root != NULL)
     HTML(h, "<h2>");
@@ -150,7 +150,7 @@ void part_told(struct html *h, const struct view_told *told, struct str command)
     const struct view_piece *p = &told->pieces[i];
     switch (p->kind) {
     case VIEW_TITLE:
-      if (i == 0) /* the turn's own, which the caller's heading says */
+      if (i == 0) /* the turn's own title, which the caller's heading already has */
         break;
       put_heading(h, p->text);
       break;
