@@ -1,4 +1,4 @@
-/* Makes the tables of a shared store and tells how it stands. */
+/* Makes the tables of a shared store and reports its state. */
 #include "store/shared.h"
 
 #include "base/log.h"
@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One init at a time, in all of the database. */
+/* Lets only one init run at a time in the whole database. */
 #define INIT_LOCK "SELECT pg_advisory_xact_lock(7303014)"
 
-/* The tables as they were first, then what brings each version to the next. */
+/* The first file makes version 1 of the tables, each later one brings them to the next version. */
 static const char *const table_files[BASE_VERSION] = {
     "store/postgres/schema.sql", "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
     "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql"};
@@ -20,7 +20,7 @@ static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 
 struct initing {
-  struct conn *conn; /* NULL: only told */
+  struct conn *conn; /* NULL: the SQL is only printed */
   struct buf *out;
   enum conn_failure failure;
 };
@@ -32,7 +32,7 @@ static const char *sql_file(const char *name) {
   return r->p;
 }
 
-/* Without a look at the tables, which need not be there. */
+/* Connects without checking the tables, which need not exist yet. */
 static struct conn *admin_open(const char *url, char shown[URL_SHOWN_BYTES], struct err *err) {
   struct url_options options;
   enum conn_failure failure;
@@ -43,7 +43,7 @@ static struct conn *admin_open(const char *url, char shown[URL_SHOWN_BYTES], str
   return conn;
 }
 
-/* -1: err; 0: there are none yet. */
+/* Returns -1 with err set, or 0 if there are no tables yet. */
 static int tables_version(struct conn *conn, struct err *err) {
   enum conn_failure failure;
   int version = -1;
@@ -141,7 +141,7 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
   return ok;
 }
 
-/* --- what is left over --- */
+/* --- leftovers --- */
 
 bool shared_tidy(const char *url, struct err *err) {
   enum conn_failure failure;
@@ -177,7 +177,7 @@ json_t *shared_unused_blobs(const char *url, struct err *err) {
   return named;
 }
 
-/* --- how it stands --- */
+/* --- state --- */
 
 static const char status_sql[] =
     "SELECT json_build_object("
@@ -232,7 +232,7 @@ bool shared_limit(const char *url, const char *provider, unsigned seats, struct 
   return answer != NULL;
 }
 
-/* --- who has what --- */
+/* --- who holds what --- */
 
 static const char places_sql[] =
     "WITH live AS (SELECT * FROM segue.worker WHERE lease_until > clock_timestamp())"

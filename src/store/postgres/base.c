@@ -1,4 +1,4 @@
-/* Keeps the connections of shared stores, one set for each address. */
+/* Keeps the connections of shared stores, one set per address. */
 #include "store/postgres/base.h"
 
 #include "base/log.h"
@@ -48,7 +48,7 @@ bool worker_be(const struct worker_options *wanted, struct err *err) {
   return true;
 }
 
-/* --- one for each address --- */
+/* --- one per address --- */
 
 static struct pg_base *base_make(const char *url, struct err *err) {
   struct pg_base *pg = xcalloc(1, sizeof *pg);
@@ -119,7 +119,7 @@ struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct
   return conn;
 }
 
-/* Only one of ours, which its name tells: a number can be another's by now. */
+/* Ends only processes that still carry our name: the number may be another's by now. */
 static void end_lost(struct pg_base *pg, struct conn *conn) {
   int lost[LIMIT_STORE_IDLE_COUNT];
   char who[BASE_WHO_BYTES], number[16];
@@ -176,7 +176,7 @@ void base_drop(struct pg_base *pg, struct conn *conn) {
   if (conn == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
-  bool named = pg->keeper.runs; /* else other programs have the same name */
+  bool named = pg->keeper.runs; /* otherwise other programs have the same name */
   if (named && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
     pg->lost[pg->lost_count++] = conn_backend(conn);
   (void)pthread_mutex_unlock(&pg->lock);

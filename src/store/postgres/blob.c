@@ -1,4 +1,4 @@
-/* Keeps blobs in a shared store: parts of 1 MiB, all in one transaction. */
+/* Keeps blobs in a shared store, in parts of 1 MiB that are written in one transaction. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -59,7 +59,7 @@ static bool put_once(struct pg_base *pg, struct str bytes, const char *sha256,
   if (ok)
     base_give(pg, conn);
   else
-    conn_close(conn); /* which undoes what it began */
+    conn_close(conn); /* this rolls back what it began */
   return ok;
 }
 
@@ -80,7 +80,7 @@ bool shared_blob_put(const struct store *store, struct str bytes, const char *sh
   }
 }
 
-/* One part more; false: there is none, or err. */
+/* Appends one more part. False: there is none, or err is set. */
 static bool get_part(struct pg_base *pg, const char *sha256, int part, struct buf *out,
                      bool *failed, struct err *err) {
   char number[16];
@@ -105,7 +105,7 @@ bool shared_blob_drop(const struct store *store, const char *sha256, time_t sinc
   struct pg_base *pg = shared_base(store, &err);
   const struct conn_arg args[] = {arg_text(sha256)};
   PGresult *answer = NULL;
-  (void)since; /* other machines are at work: a day is waited for, by the server's clock */
+  (void)since; /* other machines are at work, so the server waits a day by its own clock */
   if (pg != NULL)
     answer = base_ask(pg, "SELECT segue.blob_drop($1)", args, 1, false, &failure, &err);
   if (answer == NULL)

@@ -1,4 +1,4 @@
-/* Keeps the chains beside the logs of a shared store: the ledger of heads, and labels. */
+/* Keeps the chains beside the logs of a shared store: the ledger of heads and the labels. */
 #include "store/postgres/shared.h"
 
 #include "base/log.h"
@@ -23,7 +23,7 @@ static void compose_label(const void *items, size_t i, uint64_t number, struct b
   label_compose((const struct label *)items + i, number, out, hash);
 }
 
-/* The last line's number and hash. */
+/* Finds the number and hash of the last line. */
 static bool chain_last(struct pg_base *pg, const char *name, uint64_t *number,
                        char hash[SHA256_HEX], struct err *err) {
   enum conn_failure failure;
@@ -46,7 +46,7 @@ static bool chain_last(struct pg_base *pg, const char *name, uint64_t *number,
   return answer != NULL;
 }
 
-/* *taken: false, somebody was quicker. */
+/* Writes the lines from `number` on. *taken is false if another worker was quicker. */
 static bool chain_put(struct pg_base *pg, const char *name, uint64_t number, struct str lines,
                       size_t n, bool *taken, struct err *err) {
   char first[24];
@@ -86,7 +86,7 @@ static bool chain_append(const struct store *store, const char *name, const void
                                name, pg->shown);
 }
 
-/* Each line in its order; `each` says whether to go on. */
+/* Passes the lines to `each` in order, until it returns false. */
 static bool chain_read(struct pg_base *pg, const char *name, bool (*each)(void *ctx, struct str),
                        void *ctx, struct err *err) {
   uint64_t from = 0;

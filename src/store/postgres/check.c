@@ -1,4 +1,4 @@
-/* Holds the rows of a shared store against its logs. */
+/* Compares the rows of a shared store with its logs. */
 #include "store/shared.h"
 
 #include "base/log.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct log_end { /* as the lines say it */
+struct log_end { /* according to its lines */
   uint64_t seq, bytes;
   char hash[SHA256_HEX];
   struct err why; /* code ERR_NONE: all are sound */
@@ -40,7 +40,7 @@ static bool read_end(const struct store_ref *ref, struct log_end *end, struct er
   return ok;
 }
 
-/* By the owner's right to write to the table. */
+/* Corrects a row directly, which only the owner of the tables may do. */
 static bool mend_row(struct pg_base *pg, const char *id, const struct log_end *end,
                      struct err *err) {
   char seq[24], bytes[24];

@@ -1,9 +1,9 @@
-/* Takes sessions from the queue of a shared store, and keeps them until they are attached.
+/* Takes sessions from the queue of a shared store and keeps them until they are attached.
  *
- * DESIGN. A claim brings the row and the log, where that is small: whoever attaches it then asks
- * the server for nothing. What it brought stays true as long as the lease does, since nobody else
- * can write it. An answer that was lost leaves sessions held that nobody knows of: they are asked
- * for. */
+ * DESIGN. A claim returns the row and, if it is small, the log, so that attaching needs no further
+ * request. Both stay valid as long as the lease does, since nobody else can write the log. If an
+ * answer is lost, this worker holds sessions that it does not know of, and asks the store for them
+ * later. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -28,7 +28,7 @@ static struct base_claim *claim_find(const struct pg_base *pg, const char *id) {
   return NULL;
 }
 
-/* --- one that is attached --- */
+/* --- attached sessions --- */
 
 struct base_claim *shared_take_claim(struct pg_base *pg, const char *id) {
   (void)pthread_mutex_lock(&pg->lock);
@@ -65,7 +65,7 @@ bool shared_claimed_log(struct pg_base *pg, const char *id, struct buf *out) {
   return there;
 }
 
-/* --- those that nobody came for, or knows of --- */
+/* --- sessions that nobody attached or knows of --- */
 
 static void claim_back(struct pg_base *pg, const char *id, uint64_t fence) {
   struct base_leave leave = {.fence = fence};
@@ -73,7 +73,7 @@ static void claim_back(struct pg_base *pg, const char *id, uint64_t fence) {
   (void)shared_release(pg, &leave);
 }
 
-/* The oldest goes back when nobody came for it. */
+/* Gives the oldest one back if nobody attached it in time. */
 static void claims_give_back(struct pg_base *pg) {
   uint64_t now = clock_boot_ms();
   struct base_claim *old = NULL;
@@ -117,8 +117,8 @@ static bool claim_known(struct pg_base *pg, const char *id) {
   return known;
 }
 
-/* Sessions that came in an answer that was lost are taken up, or given back where there is no place
- * for them: as long as this worker lives nobody else can take them. */
+/* Takes up sessions whose answer was lost, or gives them back if there is no room for them: while
+ * this worker lives, nobody else can take them. */
 static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, size_t *count) {
   enum conn_failure failure;
   struct err err;
@@ -148,7 +148,7 @@ static void claims_settle(struct pg_base *pg, size_t max, struct store_id *ids, 
 
 /* --- the queue --- */
 
-/* All columns as text, but for the last: the answer is binary for its sake. */
+/* All columns but the last are text: the answer is binary only because of the log. */
 static const char claim_sql[] =
     "SELECT o_id::text, o_fence::text, o_seq::text, o_bytes::text, o_hash, o_deaths::text, "
     "o_died, o_asked, o_log FROM segue.claim($1, $2, $3, $4)";
@@ -164,12 +164,12 @@ static struct base_claim *claim_read(const PGresult *answer, int row, unsigned t
   (void)snprintf(held->hash, sizeof held->hash, "%s", conn_text(answer, row, 4));
   (void)snprintf(held->died, sizeof held->died, "%s", conn_text(answer, row, 6));
   (void)snprintf(held->asked, sizeof held->asked, "%s", conn_text(answer, row, 7));
-  if (log.n == held->bytes) /* else it is of another moment than the row */
+  if (log.n == held->bytes) /* otherwise it is older than the row */
     buf_str(&claim->log, log);
   return claim;
 }
 
-/* Once: a second one would take others. */
+/* Asks once only: a second request would take further sessions. */
 static PGresult *claim_ask(struct pg_base *pg, size_t max, struct err *err) {
   char most[24], bytes[24];
   enum conn_failure failure = CONN_FINE;
@@ -185,7 +185,7 @@ static PGresult *claim_ask(struct pg_base *pg, size_t max, struct err *err) {
     answer =
         conn_ask(conn, claim_sql, LIMIT_STORE_ASK_MS, args, ARRAY_LEN(args), true, &failure, err);
   buf_deinit(&paused);
-  if (answer != NULL && conn_rows(answer) > 0 && fault_fails("claim")) { /* the reply was lost */
+  if (answer != NULL && conn_rows(answer) > 0 && fault_fails("claim")) { /* a lost reply */
     conn_free(answer);
     conn_close(conn);
     answer = NULL;

@@ -1,13 +1,13 @@
-/* Appends what many sessions gathered in one go: what came while commits were under way is the next
- * one, with one sync.
+/* Commits the appends of many sessions together: whatever arrives while commits are under way goes
+ * into the next one, with a single sync.
  *
- * DESIGN. The lists are the loop's; while a commit is under way its work has those that fly, alone.
- * Two fly at once, so that the server works while the other one's answers are told; a session is in
- * one of them at most. A commit is one call of segue.append_all and one of segue.release for each
- * session that is let go of, in one pipeline. No answer counts before the pipeline's sync: where a
- * statement fails, those before it are undone, and each goes alone; so does one that the server did
- * not write, since segue.append tells why. What is larger than a pipeline may be goes on a
- * connection of its own, so that it holds up nobody. */
+ * DESIGN. The lists belong to the loop; while a commit is under way, its work alone touches the
+ * logs and releases in it. Two can be under way at once, so that the server works while the loop
+ * reports the results of the other; a session is in at most one of them. A commit is one pipeline:
+ * one call of segue.append_all, and one of segue.release for each session that is given up. No
+ * answer counts before the pipeline's sync. If a statement fails, those before it are undone and
+ * each goes alone; so does an append that the server did not write, because segue.append says why.
+ * A batch too large for a pipeline uses a connection of its own and holds up nobody. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -31,7 +31,7 @@ struct commit_flight { /* one pipeline */
 
 /* The arguments of segue.append_all. */
 struct all_call {
-  struct buf columns[8]; /* a value a session, as arrays of SQL */
+  struct buf columns[8]; /* one value per session, as SQL arrays */
   struct buf of, seqs, ats, lines;
   struct conn_arg args[ALL_ARGS];
   size_t bytes;
@@ -102,7 +102,7 @@ static void all_call_deinit(struct all_call *call) {
 
 static void flight_answer(void *ctx, int index, PGresult *answer) {
   struct commit_flight *f = ctx;
-  if (index > 0 || f->count == 0) /* of one that is let go of */
+  if (index > 0 || f->count == 0) /* the answer to a release */
     return;
   for (int row = 0; row < conn_rows(answer); row++) {
     uint64_t n = conn_number(answer, row, 0);
@@ -114,7 +114,7 @@ static void flight_answer(void *ctx, int index, PGresult *answer) {
   }
 }
 
-/* False: nothing of it is there, or nobody knows. */
+/* Sends everything in one pipeline. False: nothing was written, or nobody knows. */
 static bool fly_together(struct commit_flight *f) {
   enum conn_failure failure = CONN_FINE;
   struct err err;
@@ -137,7 +137,7 @@ static bool fly_together(struct commit_flight *f) {
   if (ok)
     base_give(f->pg, conn);
   else
-    base_drop(f->pg, conn); /* half a pipeline may be in it */
+    base_drop(f->pg, conn); /* it may contain half a pipeline */
   return ok;
 }
 
@@ -148,7 +148,7 @@ static void fly_alone(struct shared_log *log) {
 static void fly(struct commit_flight *f) {
   bool together = f->count + f->leave_count > 1;
 #ifdef SEGUE_FAULTS
-  together = together && getenv("SEGUE_FAULT") == NULL; /* those are counted one by one */
+  together = together && getenv("SEGUE_FAULT") == NULL; /* faults are counted request by request */
 #endif
   for (int i = 0; together && i < f->count; i++)
     together = base_trusts(f->pg, f->logs[i]->term, &f->logs[i]->err);
@@ -217,7 +217,7 @@ static void commit_over(uv_work_t *work, int status) {
     free(leave);
   }
   slot->flies = false;
-  while (flown.first != NULL) { /* an append can be made while these are told */
+  while (flown.first != NULL) { /* a callback may append again */
     struct shared_log *log = LIST_ITEM(flown.first, struct shared_log, in_base);
     list_remove(&flown, &log->in_base);
     struct err err = log->err;
@@ -229,7 +229,7 @@ static void commit_over(uv_work_t *work, int status) {
 static struct commit_slot *free_slot(struct pg_base *pg) {
   size_t n = LIMIT_STORE_COMMIT_COUNT;
 #ifdef SEGUE_FAULTS
-  n = getenv("SEGUE_FAULT") != NULL ? 1 : n; /* in their order */
+  n = getenv("SEGUE_FAULT") != NULL ? 1 : n; /* keeps them in order */
 #endif
   for (size_t i = 0; i < n; i++)
     if (!pg->commits[i].flies)

@@ -1,4 +1,4 @@
-/* Asks the server of a shared store, one thing at a time or many in a pipeline. */
+/* Talks to the server of a shared store, one request at a time or many in a pipeline. */
 #include "store/postgres/conn.h"
 
 #include "base/limits.h"
@@ -36,7 +36,7 @@ static bool is_state(const char *state, const char *wanted) {
   return state != NULL && strncmp(state, wanted, strlen(wanted)) == 0;
 }
 
-/* --- why it failed --- */
+/* --- failures --- */
 
 static size_t one_line(const char *text) {
   return strcspn(text, "\r\n");
@@ -59,7 +59,7 @@ static bool say_missing(const struct conn *conn, struct err *err) {
                  conn->shown);
 }
 
-/* By the class of SQLSTATE. */
+/* Classifies a refusal by its SQLSTATE. */
 static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_failure *failure,
                         struct err *err) {
   const char *state = conn->pq->resultErrorField(answer, PG_DIAG_SQLSTATE);
@@ -68,7 +68,7 @@ static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_fai
   *failure = CONN_REFUSED;
   if (is_state(state, "57P") || is_state(state, "08") || is_state(state, "25006") ||
       is_state(state, "53300"))
-    return conn_lose(conn, text, failure, err); /* ended, starting, read only, or too many */
+    return conn_lose(conn, text, failure, err); /* down, starting, read-only, or too many clients */
   if (is_state(state, "53100")) {
     *failure = CONN_FULL;
     return err_set(err, ERR_FULL, "the disk of the store %s is full: %.*s", conn->shown,
@@ -113,7 +113,7 @@ static bool check_server(struct conn *conn, enum conn_failure *failure, struct e
   return ok;
 }
 
-/* Wrong words and rights stay wrong; all else may pass. */
+/* A wrong password, name or right stays wrong; any other failure may pass. */
 static bool may_pass(const char *why) {
   static const char *const lasting[] = {"password",
                                         "authentication",
@@ -160,7 +160,7 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
     keywords[n] = own[i][0];
     values[n] = own[i][1];
   }
-  for (int i = 0; i < options->count; i++, n++) { /* the later one counts */
+  for (int i = 0; i < options->count; i++, n++) { /* the later value counts */
     keywords[n] = options->keywords[i];
     values[n] = options->values[i];
   }
@@ -203,7 +203,7 @@ bool conn_is_open(const struct conn *conn) {
 
 /* --- waiting --- */
 
-/* Until the socket can be read (or written, where that is wanted). False: the time is over. */
+/* Waits until the socket is readable (or writable, if `write`). False: time is up. */
 static bool conn_poll(struct conn *conn, bool write, uint64_t until_ms) {
   uint64_t now = clock_mono_ms();
   struct pollfd p = {.fd = conn->pq->socket(conn->pg),
@@ -223,7 +223,7 @@ static bool conn_flush(struct conn *conn, uint64_t until_ms) {
   return left == 0;
 }
 
-/* The next answer; false: no connection, or no time is left. */
+/* Waits for the next answer. False: the connection is lost, or time is up. */
 static bool conn_next(struct conn *conn, uint64_t until_ms, PGresult **answer) {
   while (conn->pq->isBusy(conn->pg))
     if (!conn_poll(conn, false, until_ms) || !conn->pq->consumeInput(conn->pg))
@@ -269,7 +269,7 @@ static bool is_good(const struct conn *conn, const PGresult *answer) {
   return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY;
 }
 
-/* Takes all answers to what was sent; keeps the last good one. */
+/* Takes all answers to the request and keeps the last good one. */
 static bool conn_collect(struct conn *conn, uint64_t until_ms, PGresult **kept,
                          enum conn_failure *failure, struct err *err) {
   PGresult *answer;
@@ -357,7 +357,7 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
     if (!conn_next(conn, until, &answer))
       return conn_lost_now(conn, until, failure, err);
     if (answer == NULL) {
-      index++; /* each statement's answers end so */
+      index++; /* NULL ends the answers to one statement */
       continue;
     }
     ExecStatusType status = conn->pq->resultStatus(answer);
@@ -444,7 +444,7 @@ static void put_int(struct buf *out, uint32_t n) {
 }
 
 void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n) {
-  put_int(out, 1); /* dimensions, flags, type of the items, how many, from where counted */
+  put_int(out, 1); /* dimensions, flags, type of the items, their number, index of the first */
   put_int(out, 0);
   put_int(out, kind == ARG_BYTES_LIST ? OID_BYTES : OID_NUMBER);
   put_int(out, (uint32_t)n);

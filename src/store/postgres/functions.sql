@@ -1,7 +1,7 @@
--- All that workers change, they change through these. They run with the owner's rights and a search
--- path of their own.
+-- Workers change the store only through these functions, which run with the owner's rights and a
+-- search path of their own.
 
--- Those of an older version go first: one that answers with other columns cannot be replaced.
+-- Older versions are dropped first: a function that returns other columns cannot be replaced.
 DO $$
 DECLARE f record;
 BEGIN
@@ -16,13 +16,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT EXISTS (SELECT FROM segue.worker w WHERE w.id = p_worker AND w.lease_until > clock_timestamp())
 $$;
 
--- Where a session is once its owner lets go of it: one that is to be resumed waits for who does it.
+-- Returns the state of a session after its owner releases it: one that is to be resumed waits for a
+-- worker.
 CREATE OR REPLACE FUNCTION segue.rest_of(p_rest text, p_asked text) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
 $$;
 
--- A worker begins: a fresh id each time.
+-- Registers a worker, under a fresh id each time.
 CREATE OR REPLACE FUNCTION segue.enter(p_worker uuid, p_name text, p_labels text[], p_program text,
                                        p_ttl_ms bigint) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -31,8 +32,9 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
           clock_timestamp() + p_ttl_ms * interval '1 millisecond')
 $$;
 
--- False: its lease ended, and its sessions may be another's. With it comes what is asked of them,
--- and how many it has: more than it knows of, where the answer to a claim was lost.
+-- Returns false if the lease has ended: the worker's sessions may now be another's. Also returns
+-- what is asked of its sessions, and how many it holds: more than it knows of if the answer to a
+-- claim was lost.
 CREATE OR REPLACE FUNCTION segue.renew(p_worker uuid, p_ttl_ms bigint)
 RETURNS TABLE (o_ok boolean, o_asked text, o_held bigint)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -47,7 +49,7 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- A worker goes: all that it holds is let go of, and that is no death.
+-- Ends a worker: all its sessions are released, which does not count as a death.
 CREATE OR REPLACE FUNCTION segue.leave(p_worker uuid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -69,16 +71,17 @@ BEGIN
   INSERT INTO segue.session (id, state, owner, fence, needs) VALUES (p_id, 'held', p_worker, 1, p_needs)
   ON CONFLICT DO NOTHING;
   IF FOUND THEN
-    DELETE FROM segue.line l WHERE l.session = p_id; -- of one that was removed, and now comes again
+    DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
     RETURN 'ok';
   END IF;
   RETURN CASE WHEN EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.seq = 0
-                                    AND s.state = 'held' AND s.owner = p_worker) THEN 'ok' -- again
+                                    AND s.state = 'held' AND s.owner = p_worker) THEN 'ok' -- repeated
               ELSE 'there' END;
 END $$;
 
--- Takes one session, whatever its place: a resume, a cancel, a look at its end. Its state then. One
--- that this worker has already is taken again: the answer was lost, or it would not ask.
+-- Takes one session for a resume, a cancel or a look at its end, whatever its place in the queue,
+-- and returns its state. A session that this worker already has is taken again: it asks only when
+-- an answer was lost.
 CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
 RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text,
                o_deaths int, o_died text, o_asked text)
@@ -104,9 +107,9 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- The next ones of the queue that fit the worker's labels, but for those that it cannot go on with;
--- with each what it takes to go on: its row as it is then, and its log up to p_bytes. A log whose
--- length is not the row's came from a moment before it.
+-- Takes the next sessions in the queue that fit the worker's labels, except those it cannot go on
+-- with. Each comes with its row as it is then, and with its log if that has at most p_bytes. A log
+-- whose length differs from the row's is older than the row.
 CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int, p_not uuid[], p_bytes int)
 RETURNS TABLE (o_id uuid, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_deaths int,
                o_died text, o_asked text, o_log bytea)
@@ -125,8 +128,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     FROM u ORDER BY u.place
 $$;
 
--- All of the lines and the row, or nothing. The same once more is ok. Who writes the end lets go of
--- the session with it.
+-- Writes all lines and the row, or nothing. Repeating a call that was done returns ok. Writing the
+-- last record also releases the session.
 CREATE OR REPLACE FUNCTION segue.append(p_id uuid, p_fence bigint, p_seq bigint, p_new bigint,
                                         p_bytes bigint, p_hash text, p_rest text, p_turn boolean,
                                         p_ats bigint[], p_lines bytea[])
@@ -158,14 +161,15 @@ BEGIN
   RETURN NEXT;
 END $$;
 
--- The batches of many sessions in one statement: the place of each that was written, from 1 on. What
--- became of the others segue.append tells. p_of: to which of them a line belongs.
+-- Writes the batches of many sessions in one statement, and returns the position of each that was
+-- written, from 1 on. segue.append says what became of the others. p_of: the session that each line
+-- belongs to, by position.
 CREATE OR REPLACE FUNCTION segue.append_all(p_ids uuid[], p_fences bigint[], p_seqs bigint[], p_news bigint[],
                                             p_bytes bigint[], p_hashes text[], p_rests text[], p_turns boolean[],
                                             p_of bigint[], p_line_seqs bigint[], p_ats bigint[], p_lines bytea[])
 RETURNS TABLE (o_n bigint, o_asked text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off -- few by key, of very many
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off -- few of many, by key
   SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY
@@ -186,8 +190,8 @@ BEGIN
   SELECT u.n, u.asked FROM u;
 END $$;
 
--- Lets go of a session. One that has no record never began. p_wait_ms: nobody takes it before.
--- p_why: the worker cannot go on with it. p_drop: what was asked of it cannot be done.
+-- Releases a session; without a record it never began. p_wait_ms: how long nobody takes it. p_why:
+-- why the worker cannot go on with it. p_drop: the request cannot be met.
 CREATE OR REPLACE FUNCTION segue.release(p_id uuid, p_fence bigint, p_wait_ms bigint, p_why text,
                                          p_drop boolean) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -204,7 +208,7 @@ BEGIN
   RETURN coalesce(v_rest, 'fenced');
 END $$;
 
--- It goes on in another store: nobody takes it here any more.
+-- Marks a session that goes on in another store: nobody takes it here any more.
 CREATE OR REPLACE FUNCTION segue.set_aside(p_id uuid, p_fence bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -213,7 +217,7 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- A session that never began is as if it had not been made.
+-- Removes a session that never began, as if it had not been made.
 CREATE OR REPLACE FUNCTION segue.forget(p_id uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -221,8 +225,8 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- What is asked of a session from elsewhere (cancel, resume); its owner sees it, and where it has
--- none whoever takes it next. The state that it is in now; "going": it runs, and need not be resumed.
+-- Asks something of a session from elsewhere (cancel, resume). Its owner sees it; without one,
+-- whoever takes the session next. Returns its state, or "going" if it runs and need not be resumed.
 CREATE OR REPLACE FUNCTION segue.ask(p_id uuid, p_what text, p_by text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_state text;
@@ -242,8 +246,8 @@ BEGIN
   RETURN coalesce(v_state, 'gone');
 END $$;
 
--- Held sessions of workers without a lease are nobody's again, and the connections of such workers
--- end: one that was cut off in the middle of a pipeline keeps its rows locked.
+-- Releases sessions held by workers without a lease, and ends the connections of such workers: one
+-- that was cut off in the middle of a pipeline keeps its rows locked.
 CREATE OR REPLACE FUNCTION segue.sweep() RETURNS int
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE n int;
@@ -265,7 +269,7 @@ BEGIN
               WHERE s.state = 'held' AND (w.id IS NULL OR w.lease_until <= clock_timestamp())
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
-     SET state = segue.rest_of(s.rest, s.asked), -- after too many deaths its next owner stops it
+     SET state = segue.rest_of(s.rest, s.asked), -- after too many deaths the next owner stops it
          owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
     FROM c WHERE s.id = c.id AND s.state = 'held';
   GET DIAGNOSTICS n = ROW_COUNT;
@@ -277,8 +281,8 @@ BEGIN
   RETURN n;
 END $$;
 
--- What a worker that has nothing to do asks for now and then: is there something in the queue for
--- it, and how the providers stand: a line each of seats (0: no limit), ms to be left alone, name.
+-- Tells an idle worker whether the queue holds something for it, and how the providers stand: a
+-- line for each, with its places (0: no limit), the ms to leave it alone, and its name.
 CREATE OR REPLACE FUNCTION segue.poll(p_worker uuid)
 RETURNS TABLE (o_ready boolean, o_providers text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -290,8 +294,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
             FROM segue.provider p WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp())
 $$;
 
--- A place at a provider for the worker's p_n-th such call: ok, full, free (there is no limit), lease.
--- The same once more is ok.
+-- Takes a place at a provider for the worker's call number p_n. Returns ok, full, free (no limit)
+-- or lease (it has ended). Repeating it returns ok.
 CREATE OR REPLACE FUNCTION segue.seat_take(p_worker uuid, p_n bigint, p_provider text) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_seats int; v_taken bigint;
@@ -324,8 +328,8 @@ BEGIN
   END IF;
 END $$;
 
--- So many calls at once over all workers; null: as many as come. A row whose limit and pause are over
--- says nothing any more.
+-- Limits how many calls all workers together make at once; null: no limit. A row without a limit
+-- whose pause is over has no meaning.
 CREATE OR REPLACE FUNCTION segue.seat_limit(p_provider text, p_seats int) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -334,7 +338,7 @@ BEGIN
   PERFORM pg_notify('segue', 'provider');
 END $$;
 
--- A provider asked to be left alone: the later end counts, by the server's time.
+-- Leaves a provider alone for a while, as it asked: the later end counts, by the server's clock.
 CREATE OR REPLACE FUNCTION segue.cool(p_provider text, p_ms bigint) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -344,7 +348,7 @@ BEGIN
   PERFORM pg_notify('segue', 'provider');
 END $$;
 
--- Bytes of a log from p_at on, p_max at most; nothing at its end.
+-- Reads the bytes of a log from p_at on, p_max at most; nothing at its end.
 CREATE OR REPLACE FUNCTION segue.read(p_id uuid, p_at bigint, p_max int) RETURNS bytea
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE low bigint := 1; high bigint; middle bigint; v_at bigint; piece bytea; left_over int := p_max;
@@ -354,7 +358,7 @@ BEGIN
   IF NOT FOUND OR p_at < 0 THEN
     RETURN ''::bytea;
   END IF;
-  WHILE low < high LOOP -- the last record that begins at p_at or before
+  WHILE low < high LOOP -- find the last record that begins at or before p_at
     middle := (low + high + 1) / 2;
     SELECT l.at INTO v_at FROM segue.line l WHERE l.session = p_id AND l.seq = middle;
     IF v_at <= p_at THEN low := middle; ELSE high := middle - 1; END IF;
@@ -379,7 +383,7 @@ BEGIN
   RETURN out_bytes;
 END $$;
 
--- A blob's parts come in one transaction with this.
+-- Begins a blob, whose parts are written in the same transaction.
 CREATE OR REPLACE FUNCTION segue.blob_begin(p_sha text, p_bytes bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -393,7 +397,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   INSERT INTO segue.blob_part (sha256, part, data) VALUES (decode(p_sha, 'hex'), p_part, p_data)
 $$;
 
--- For the owner only: one that nobody put for a day, and so no record to come names. Is it gone?
+-- For the owner only: drops a blob that nobody has put for a day, so that no record to come names
+-- it. Returns whether it is gone.
 CREATE OR REPLACE FUNCTION segue.blob_drop(p_sha text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -402,7 +407,7 @@ BEGIN
   RETURN NOT EXISTS (SELECT FROM segue.blob b WHERE b.sha256 = decode(p_sha, 'hex'));
 END $$;
 
--- The n-th line of a chain, where nobody was quicker.
+-- Writes the n-th line of a chain and those after it, unless another worker was quicker.
 CREATE OR REPLACE FUNCTION segue.chain_put(p_name text, p_n bigint, p_lines bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE v_last bigint;
@@ -417,7 +422,7 @@ BEGIN
   RETURN true;
 END $$;
 
--- For the owner only: a session is gone; its lines go after it, in transactions that stay small.
+-- For the owner only: removes a session. Its lines are removed afterwards, in small transactions.
 CREATE OR REPLACE FUNCTION segue.remove(p_id uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -425,7 +430,7 @@ BEGIN
   RETURN FOUND;
 END $$;
 
--- For the owner only: up to 1,000 lines of a session that is gone; how many.
+-- For the owner only: removes up to 1,000 lines of a removed session and returns how many.
 CREATE OR REPLACE FUNCTION segue.remove_lines(p_id uuid) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE n bigint;
@@ -437,7 +442,7 @@ BEGIN
   RETURN n;
 END $$;
 
--- A session that is gone, but has lines: who removed it was interrupted.
+-- Finds a removed session that still has lines, because its removal was interrupted.
 CREATE OR REPLACE FUNCTION segue.left_over() RETURNS uuid
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
   SELECT l.session FROM segue.line l

@@ -1,8 +1,8 @@
-/* Keeps a worker's lease, sweeps up after others, and brings word from the store.
+/* Keeps a worker's lease, sweeps up after others, and brings news from the store.
  *
- * DESIGN. A thread of its own with a connection of its own: neither a slow append nor a busy loop
- * costs the lease, and a process that is stopped renews nothing. It shares with the other
- * threads what is atomic, and the list of news under the lock. */
+ * DESIGN. The keeper has a thread and a connection of its own, so that neither a slow append nor a
+ * busy loop costs the lease, and a stopped process renews nothing. It shares only atomics with the
+ * other threads, and the list of news, which the lock protects. */
 #include "store/postgres/base.h"
 
 #include "base/log.h"
@@ -19,13 +19,13 @@
 
 enum { HOST_BYTES = 256, PIPE_BYTES = 64 };
 
-/* Where a keeper is in its work; its thread only. Times are clock_boot_ms. */
+/* The state of a keeper's work, used by its thread only. Times are clock_boot_ms. */
 struct keeping {
   struct pg_base *pg;
   struct conn *conn;
   uint64_t renew_at, sweep_at, poll_at, told_at;
   unsigned failures;
-  unsigned surplus; /* renewals in a row that told of more sessions than are known */
+  unsigned surplus; /* renewals in a row that reported more sessions than are known */
   bool listens;
   bool freed; /* a place at a provider may be free */
 };
@@ -71,7 +71,7 @@ static void name_worker(char host[HOST_BYTES], char name[HOST_BYTES + 24], struc
   buf_putc(labels, '}');
 }
 
-/* A session's folder is on the machine where it is made, unless a person said where else it is. */
+/* A session's folder is on the machine that made it, unless a person named another. */
 static void keeper_needs(struct pg_base *pg, const char *host) {
   struct buf needs = {0};
   buf_putc(&needs, '{');
@@ -80,7 +80,7 @@ static void keeper_needs(struct pg_base *pg, const char *host) {
   pg->keeper.needs = buf_take(&needs);
 }
 
-/* Shims hold the same deadline: a program that is stopped ends nothing itself. */
+/* Gives shims the same deadline: a stopped program cannot end anything itself. */
 static void keeper_trust(struct pg_base *pg, uint64_t sent_ms, bool begins) {
   uint64_t ttl = pg->keeper.ttl_ms, until = sent_ms + ttl - ttl / 6;
   atomic_store(&pg->keeper.trust_until, until);
@@ -90,7 +90,7 @@ static void keeper_trust(struct pg_base *pg, uint64_t sent_ms, bool begins) {
     lease_extend(until);
 }
 
-/* Begins under a fresh id. */
+/* Registers the worker under a fresh id. */
 static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failure *failure,
                          struct err *err) {
   char host[HOST_BYTES] = "", name[HOST_BYTES + 24], ttl[24];
@@ -121,7 +121,7 @@ static void keeper_rename(struct pg_base *pg) {
   base_drop_idle(pg);
 }
 
-/* All that is held is another's from now on; a new worker begins in this program. */
+/* Gives up all sessions, which may now be another's, and starts a new worker in this program. */
 static void keeper_lose(struct keeping *k) {
   struct pg_base *pg = k->pg;
   if (atomic_load(&pg->keeper.trust_until) == 0)
@@ -131,7 +131,7 @@ static void keeper_lose(struct keeping *k) {
   atomic_fetch_add(&pg->keeper.term, 1);
   base_tell(pg, WORKER_LOST, "", "");
   keeper_rename(pg);
-  conn_close(k->conn); /* the next one has its name */
+  conn_close(k->conn); /* the next connection gets the new name */
   k->conn = NULL;
 }
 
@@ -148,8 +148,7 @@ static void tell_asked(struct pg_base *pg, const char *lines) {
   }
 }
 
-/* Sessions that are just taken or let go of are counted differently for a moment; twice in a row
- * they are not. */
+/* Counts can differ for a moment while sessions are taken or released, but not twice in a row. */
 static void keeper_count(struct keeping *k, uint64_t held) {
   struct pg_base *pg = k->pg;
   (void)pthread_mutex_lock(&pg->lock);
@@ -204,12 +203,12 @@ static bool keeper_plain(struct keeping *k, const char *sql) {
   return ok;
 }
 
-/* Tells once that another segue gave the tables another version. */
+/* Reports once that another segue changed the version of the tables. */
 static void keeper_version(struct pg_base *pg, struct conn *conn, const PGresult *polled) {
   enum conn_failure failure;
   struct err err;
   PGresult *answer = NULL;
-  if (polled == NULL) /* newer tables may know no such call */
+  if (polled == NULL) /* newer tables may not have this function */
     answer = conn_ask(conn, "SELECT NULL, NULL, version FROM segue.meta", LIMIT_STORE_ASK_MS, NULL,
                       0, false, &failure, &err);
   const PGresult *told = polled ? polled : answer;
@@ -219,7 +218,7 @@ static void keeper_version(struct pg_base *pg, struct conn *conn, const PGresult
   conn_free(answer);
 }
 
-/* Looks at the queue and at the providers. Without an answer whoever watches looks at the queue. */
+/* Looks at the queue and the providers. If there is no answer, whoever watches checks the queue. */
 static void keeper_poll(struct pg_base *pg, struct conn *conn) {
   struct err err;
   enum conn_failure failure;
@@ -352,11 +351,11 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
   for (unsigned tries = 0; !entered; tries++) {
     struct conn *conn = base_connect(pg, &failure, err);
     entered = conn != NULL && keeper_enter(pg, conn, &failure, err);
-    if (entered) /* what a worker that died holds is free at once, if its lease is over */
+    if (entered) /* frees what a dead worker holds, if its lease is over */
       conn_free(conn_ask(conn, "SELECT segue.sweep()", LIMIT_STORE_ASK_MS, NULL, 0, false, &failure,
                          err));
     if (entered)
-      keeper_poll(pg, conn); /* it answers */
+      keeper_poll(pg, conn); /* it answers now */
     base_give(pg, conn);
     if (!entered && (failure != CONN_LOST || !base_pause(tries, until)))
       return false;

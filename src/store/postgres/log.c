@@ -1,10 +1,10 @@
 /* Makes, takes and appends to the logs of a shared store.
  *
- * DESIGN, durability. A batch is one call of segue.append, which writes all of it or nothing, and
- * checks fence and seq. A reply that did not come says nothing: the same call once more answers ok
- * where the batch is there already, and writes it where it is not; a statement that still works for
- * a lost connection makes it wait. Nothing is appended, and no answer counts, once the worker's
- * lease cannot be trusted. */
+ * DESIGN, durability. A batch is one call of segue.append, which writes all of it or nothing and
+ * checks fence and seq. A lost reply says nothing, so the same call is repeated: it answers ok if
+ * the batch is already there, and writes it otherwise; if a statement of the lost connection is
+ * still running, the call waits for it. Once the worker's lease cannot be trusted, nothing is
+ * appended and no answer counts. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -50,9 +50,9 @@ unsigned shared_open_count(struct pg_base *pg, const char *id) {
   return count;
 }
 
-/* --- where it belongs --- */
+/* --- where a session stands --- */
 
-/* v, seq and ts stand before the type. */
+/* Looks for the type in the first bytes: only v, seq and ts come before it. */
 static bool line_is(struct str line, const char *type) {
   struct str head = {line.p, line.n < TYPE_BYTES ? line.n : TYPE_BYTES};
   return str_has(head, type);
@@ -157,7 +157,7 @@ static enum store_result say_conflict(const struct shared_log *log, const PGresu
 
 enum store_result shared_append_is_there(struct shared_log *log, const char *asked,
                                          struct err *err) {
-  if (!base_trusts(log->pg, log->term, err)) /* it is there; what follows is another's */
+  if (!base_trusts(log->pg, log->term, err)) /* written, but it may now be another's */
     return STORE_FENCED;
   if (asked[0] != '\0')
     base_tell(log->pg, WORKER_ASKED, log->id, asked);
@@ -181,7 +181,7 @@ enum store_result append_call_over(struct shared_log *log, const PGresult *answe
   return STORE_FENCED;
 }
 
-/* A fault that a test asks for: STORE_OK, none. */
+/* Returns STORE_OK unless a test asks for a fault. */
 static enum store_result append_fault(const struct shared_log *log, struct err *err) {
   if (!fault_fails("write"))
     return STORE_OK;
@@ -190,7 +190,7 @@ static enum store_result append_fault(const struct shared_log *log, struct err *
   return full ? STORE_FULL : STORE_IO;
 }
 
-/* One try; *lost: nothing came back. */
+/* Tries once. *lost: there was no answer. */
 static enum store_result append_once(struct shared_log *log, const struct append_call *call,
                                      bool *lost, struct err *err) {
   enum conn_failure failure = CONN_FINE;
@@ -207,7 +207,7 @@ static enum store_result append_once(struct shared_log *log, const struct append
     answer = conn_ask(conn, shared_append_sql, base_limit_ms(call->lines.n), call->args,
                       SHARED_ARGS, false, &failure, err);
   FAULT_POINT("append_after");
-  if (answer != NULL && fault_fails("sync")) { /* the reply was lost, or there was no space */
+  if (answer != NULL && fault_fails("sync")) { /* as if the reply were lost or the disk full */
     *lost = errno != ENOSPC;
     conn_free(answer);
     conn_close(conn);
@@ -235,7 +235,7 @@ enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, s
     result = append_once(log, &call, &lost, err);
     if (!lost)
       break;
-    if (!base_pause(tries, until)) { /* the caller keeps the batch, and comes again */
+    if (!base_pause(tries, until)) { /* the caller keeps the batch and tries again */
       result = STORE_FULL;
       break;
     }
@@ -249,7 +249,8 @@ enum store_result shared_append_now(struct store_log *base, struct err *err) {
   return shared_append_alone((struct shared_log *)base, NOW_TRY_MS, err);
 }
 
-/* The rest of a failed append is found by whoever takes the session next, and told by its hash. */
+/* Has nothing to do: whoever takes the session next finds out by the hash whether a failed append
+ * was written. */
 bool shared_settle(struct store_log *base, struct err *err) {
   (void)base;
   (void)err;
@@ -283,7 +284,7 @@ bool shared_make(struct shared_log *log, struct err *err) {
   else if (answer != NULL && !ok)
     (void)base_trusts(pg, log->term + 1, err);
   conn_free(answer);
-  log->fence = ok ? 1 : 0; /* what is another's must not be let go of */
+  log->fence = ok ? 1 : 0; /* never release what is another's */
   log->unmade = !ok;
   return ok;
 }
@@ -303,7 +304,7 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
   return NULL;
 }
 
-/* Who has it, of what segue.hold said. */
+/* Explains why segue.hold did not give us the session. */
 static bool say_held(const struct pg_base *pg, const char *id, const PGresult *answer,
                      struct err *err) {
   const char *result = conn_text(answer, 0, 0);
@@ -319,7 +320,7 @@ static bool say_held(const struct pg_base *pg, const char *id, const PGresult *a
   return base_trusts(pg, base_term(pg) + 1, err);
 }
 
-/* Until it is free, or the store's lock_wait_ms is over. The answer, or NULL. */
+/* Waits until the session is free or wait_ms is over. Returns the answer, or NULL. */
 static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_ms,
                              struct err *err) {
   enum conn_failure failure;
@@ -355,7 +356,7 @@ static void held_read(struct base_held *held, const PGresult *answer) {
   (void)snprintf(held->asked, sizeof held->asked, "%s", conn_text(answer, 0, 8));
 }
 
-/* It was claimed from the queue, and its log did not come along: its row says the rest. */
+/* Reads the row of a claimed session whose log did not come with the claim. */
 static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence, struct err *err) {
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(id)};
@@ -372,7 +373,7 @@ static PGresult *hold_claimed(struct pg_base *pg, const char *id, uint64_t fence
   return answer;
 }
 
-/* Makes it this worker's, if it is not by its claim. */
+/* Takes the session for this worker, unless a claim already did. */
 static bool hold(const struct store *store, struct shared_log *log, const struct base_claim *claim,
                  struct base_held *held, struct err *err) {
   if (claim != NULL && claim->log.n > 0) {
@@ -414,7 +415,7 @@ static bool fold_one(struct shared_log *log, const struct log_reader *r, struct 
   return ok;
 }
 
-/* The row and the lines must say the same. */
+/* Checks that the row and the lines agree. */
 static bool fold_agrees(struct shared_log *log, const struct base_held *held, struct err *err) {
   if (log->base.seq == 0 && held->seq == 0)
     return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
@@ -497,8 +498,8 @@ bool shared_set_aside(struct store_log *base, struct err *err) {
   return ok;
 }
 
-/* Asked again on another connection: a lost release would leave the session held for as long as
- * this worker lives. One that was done already is told as fenced, and is no harm. */
+/* Retries on another connection: a lost release would leave the session held for as long as this
+ * worker lives. If it was already done, the answer is "fenced", which does no harm. */
 bool shared_release(struct pg_base *pg, const struct base_leave *leave) {
   uint64_t until = clock_mono_ms() + NOW_TRY_MS;
   enum conn_failure failure = CONN_FINE;
@@ -531,7 +532,7 @@ void shared_release_later(struct pg_base *pg, const struct base_leave *leave) {
   (void)pthread_mutex_unlock(&pg->lock);
 }
 
-/* Who runs a loop does not wait for it. */
+/* On the loop's thread the release is queued, so that the loop does not wait for it. */
 static void let_go_of(struct shared_log *log) {
   struct pg_base *pg = log->pg;
   struct base_leave *leave = xcalloc(1, sizeof *leave);

@@ -1,5 +1,5 @@
 /* Finds sessions of a shared store by what a person writes, and puts the back end together. A log's
- * name is ADDRESS#ID. Reports and rights stay on this machine, in files. */
+ * name is ADDRESS#ID. Reports and rights are kept in files on this machine. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -52,7 +52,7 @@ struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], 
   return base_of(store.where, err);
 }
 
-/* --- looking --- */
+/* --- listing --- */
 
 static bool shared_is_there(const struct store_ref *ref) {
   char id[STORE_ID_BYTES];
@@ -123,7 +123,7 @@ static bool shared_open(struct store *store, struct err *err) {
 
 static bool shared_exists(const struct store *store) {
   (void)store;
-  return true; /* whether it answers, the next call tells */
+  return true; /* the next request shows whether it answers */
 }
 
 static bool shared_list(const struct store *store, struct store_id **ids, size_t *count,
@@ -148,7 +148,7 @@ static bool shared_list(const struct store *store, struct store_id **ids, size_t
 
 /* --- finding --- */
 
-/* The least and the greatest id that begin so. False: none can. */
+/* Finds the least and the greatest id with this prefix. False: no id can have it. */
 static bool prefix_range(const char *word, char low[STORE_ID_BYTES], char high[STORE_ID_BYTES]) {
   static const char form[] = "00000000-0000-0000-0000-000000000000";
   size_t n = strlen(word);
@@ -217,7 +217,7 @@ static bool shared_find(const struct store *store, const char *word, struct stor
                            n, n == 100 ? " or more" : "", pg->shown, word);
 }
 
-/* --- what stays here --- */
+/* --- kept on this machine --- */
 
 static int shared_hold(const struct store *store, const char *right, struct err *err) {
   struct store local;

@@ -1,4 +1,4 @@
-/* Which workers may take a session: the labels that it asks for, and those that one has. */
+/* Decides which workers may take a session: those that have all the labels it asks for. */
 #include "store/postgres/shared.h"
 
 #include "base/log.h"
@@ -79,7 +79,7 @@ bool worker_has(const json_t *labels) {
   return true;
 }
 
-/* This program's labels as an array of SQL. */
+/* Writes this program's labels as an SQL array. */
 static void own_labels(struct buf *out) {
   char host[HOST_LABEL_BYTES];
   own_host(host);

@@ -9,7 +9,7 @@
 
 static bool pq_load_all(void *library, struct pq_api *api, struct err *err) {
   void *symbol;
-/* POSIX lets a data pointer of dlsym be a function's; memcpy keeps ISO C content. */
+/* POSIX lets dlsym return functions as data pointers; memcpy keeps ISO C content. */
 #define PQ_LOAD(name)                                                                              \
   symbol = dlsym(library, "PQ" #name);                                                             \
   if (symbol == NULL)                                                                              \
@@ -43,6 +43,6 @@ const char *store_library(void) {
   if (api == NULL)
     return NULL;
   (void)snprintf(version, sizeof version, "%d.%d", api->libVersion() / 10000,
-                 api->libVersion() % 10000); /* since 10: 150010 is 15.10 */
+                 api->libVersion() % 10000); /* since version 10: 150010 is 15.10 */
   return version;
 }

@@ -1,4 +1,4 @@
-/* Reads the bytes of a log of a shared store, a window of them at a time. */
+/* Reads the bytes of a shared store's log, one window at a time. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -15,7 +15,7 @@ struct shared_raw {
   char id[STORE_ID_BYTES];
   uint64_t at; /* of the window */
   struct buf window;
-  bool whole; /* the window is all of it: it was claimed just now. True for one look at its end */
+  bool whole; /* the window is the whole log, just claimed; true until its end was read once */
 };
 
 bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owned, bool *begun) {
@@ -38,7 +38,7 @@ bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owne
   return there;
 }
 
-/* A window of the log from byte `at` on. */
+/* Asks for a window of the log from byte `at` on. */
 static PGresult *raw_ask(const struct shared_raw *raw, uint64_t at, const char *sql,
                          enum conn_failure *failure, struct err *err) {
   char from[24], most[24];
@@ -78,7 +78,7 @@ struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err) 
   return NULL;
 }
 
-/* False: errno. */
+/* Fills the window from byte `at` on. False: errno says why. */
 static bool raw_fetch(struct shared_raw *raw, uint64_t at) {
   enum conn_failure failure;
   struct err err;

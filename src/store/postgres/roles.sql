@@ -1,5 +1,5 @@
--- Who may do what: segue_worker runs the functions and reads, segue_reader reads. Give a login one of
--- them: GRANT segue_worker TO someone. All daemons of a store log in with the same role.
+-- Says who may do what: segue_worker runs the functions and reads, segue_reader only reads. Grant
+-- one of them to a login: GRANT segue_worker TO someone. All daemons of a store use the same role.
 DO $$
 BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'segue_reader') THEN
@@ -9,7 +9,7 @@ BEGIN
     CREATE ROLE segue_worker NOLOGIN;
   END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
-  NULL; -- another one made them at this moment
+  NULL; -- another init is making them just now
 END $$;
 REVOKE ALL ON SCHEMA segue FROM PUBLIC;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA segue FROM PUBLIC;

@@ -1,5 +1,5 @@
--- The tables of a shared store, version 1. The lines of a log are its truth; a session's row is a
--- copy of what they say, but for owner, fence, deaths and requests.
+-- Makes the tables of a shared store, version 1. The lines of a log are its truth; a session's row
+-- copies what they say, except for owner, fence, deaths and requests.
 CREATE SCHEMA segue;
 COMMENT ON SCHEMA segue IS 'segue store 1';
 
@@ -9,7 +9,7 @@ CREATE TABLE segue.meta (
 );
 INSERT INTO segue.meta (version) VALUES (1);
 
--- One row a worker and start of it: its lease covers all that it holds.
+-- One row per start of a worker: its lease covers all sessions that it holds.
 CREATE TABLE segue.worker (
   id uuid PRIMARY KEY,
   name text NOT NULL,
@@ -21,15 +21,15 @@ CREATE TABLE segue.worker (
 
 CREATE TABLE segue.session (
   id uuid PRIMARY KEY,
-  place bigint GENERATED ALWAYS AS IDENTITY, -- in the queue: the server's order, not a clock's
+  place bigint GENERATED ALWAYS AS IDENTITY, -- in the queue, by the server's order, not by a clock
   state text NOT NULL CHECK (state IN ('ready', 'held', 'idle', 'ended')),
-  rest text NOT NULL DEFAULT 'idle' CHECK (rest IN ('ready', 'idle', 'ended')), -- once let go of
+  rest text NOT NULL DEFAULT 'idle' CHECK (rest IN ('ready', 'idle', 'ended')), -- once released
   ready_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   needs text[] NOT NULL DEFAULT '{}',
   owner uuid,
   fence bigint NOT NULL DEFAULT 0,
   deaths int NOT NULL DEFAULT 0,
-  died text, -- the worker that it was taken from last
+  died text, -- the worker it was last taken from
   moved boolean NOT NULL DEFAULT false, -- it goes on in another store
   asked text, -- cancel, resume, or none
   asked_by text,
@@ -40,7 +40,7 @@ CREATE TABLE segue.session (
 CREATE INDEX session_ready ON segue.session (place) WHERE state = 'ready';
 CREATE INDEX session_held ON segue.session (owner) WHERE state = 'held';
 
--- A record: its exact bytes without the newline. at: the byte of the log where it begins.
+-- A record: its exact bytes without the newline. at: its first byte in the log.
 CREATE TABLE segue.line (
   session uuid NOT NULL,
   seq bigint NOT NULL,
@@ -48,7 +48,7 @@ CREATE TABLE segue.line (
   line bytea NOT NULL,
   PRIMARY KEY (session, seq)
 );
-ALTER TABLE segue.line ALTER COLUMN line SET STORAGE EXTERNAL; -- pieces of it are read
+ALTER TABLE segue.line ALTER COLUMN line SET STORAGE EXTERNAL; -- so that pieces of it can be read
 
 CREATE TABLE segue.blob (
   sha256 bytea PRIMARY KEY,

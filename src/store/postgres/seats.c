@@ -1,8 +1,8 @@
 /* Takes places at providers that all workers share.
  *
- * DESIGN. A place is a row with the worker's id and a number of its own, so that the same request
- * once more finds what the first one did. Limits and pauses come with each poll of the keeper: a
- * provider without a limit costs nothing. */
+ * DESIGN. A place is a row with the worker's id and a number of its own, so that a repeated request
+ * finds what the first one did. Limits and pauses come with each poll of the keeper, so a provider
+ * without a limit costs nothing. */
 #include "store/seats.h"
 
 #include "base/fault.h"
@@ -44,7 +44,7 @@ static bool known_read(struct str line, struct seats_known *out) {
   return true;
 }
 
-/* Times that are read at two moments differ by less than a second. */
+/* Compares times loosely: read at two moments, they differ by less than a second. */
 static bool known_same(const struct seats_known *a, const struct seats_known *b) {
   uint64_t low = a->cool_until < b->cool_until ? a->cool_until : b->cool_until;
   uint64_t high = a->cool_until < b->cool_until ? b->cool_until : a->cool_until;
@@ -176,7 +176,7 @@ void seat_ask(const struct store *store, uv_loop_t *loop, const char *provider, 
   loop_work(loop, &r->work, seat_take_now, seat_was_asked);
 }
 
-/* conn: NULL, for one that is free, or a new one. */
+/* Uses conn; if it is NULL, an idle connection or a new one. */
 static bool seat_give_back(const struct seat *seat, struct conn *conn) {
   static const char sql[] = "SELECT segue.seat_leave($1, $2)";
   char number[24];
@@ -194,7 +194,7 @@ static bool seat_give_back(const struct seat *seat, struct conn *conn) {
   return answered;
 }
 
-/* Where the store does not answer, the keeper gives it back once it does. */
+/* Gives a place back; if the store does not answer, leaves that to the keeper. */
 static void seat_leave_now(uv_work_t *work) {
   struct seat_request *r = work->data;
   if (!fault_fails("seat") && seat_give_back(r->seat, NULL)) {

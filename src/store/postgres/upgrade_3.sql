@@ -1,3 +1,3 @@
--- Version 3: a claim leaves out what its worker cannot go on with; lines are removed in pieces.
+-- Version 3: a claim leaves out sessions its worker cannot go on with; lines are removed in pieces.
 UPDATE segue.meta SET version = 3;
 COMMENT ON SCHEMA segue IS 'segue store 3';

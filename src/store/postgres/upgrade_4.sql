@@ -1,11 +1,11 @@
--- Version 4: places at providers that all workers share, and how long a provider is left alone.
+-- Version 4 adds places at providers that all workers share, and pauses of providers.
 CREATE TABLE segue.provider (
   name text PRIMARY KEY,
   seats int CHECK (seats > 0), -- null: no limit
   cool_until timestamptz
 );
 
--- A place that a call has. Those of workers without a lease do not count.
+-- A place that a call holds; it does not count while its worker has no lease.
 CREATE TABLE segue.seat (
   worker uuid NOT NULL REFERENCES segue.worker ON DELETE CASCADE,
   n bigint NOT NULL,
@@ -15,7 +15,7 @@ CREATE TABLE segue.seat (
 );
 CREATE INDEX seat_provider ON segue.seat (provider);
 
--- The sentence of the worker that let go of it last and could not go on with it.
+-- A sentence: why the worker that released it last could not go on with it.
 ALTER TABLE segue.session ADD COLUMN why text;
 UPDATE segue.meta SET version = 4;
 COMMENT ON SCHEMA segue IS 'segue store 4';

@@ -13,7 +13,7 @@ bool url_is_shared(const char *where) {
   return strncmp(where, "postgres://", 11) == 0 || strncmp(where, "postgresql://", 13) == 0;
 }
 
-/* Before libpq sees it: its messages may repeat what stands there. */
+/* Looks for a password before libpq sees the address: its messages may repeat it. */
 static bool has_password(const char *where) {
   const char *from = strstr(where, "://") + 3;
   size_t authority = strcspn(from, "/?#");
@@ -51,7 +51,7 @@ static bool is_here(const char *host, size_t n) {
          (n > 4 && memcmp(host, "127.", 4) == 0) || (n == 3 && memcmp(host, "::1", 3) == 0);
 }
 
-/* Every host of a list is this machine. */
+/* True if every host in the list is this machine. */
 static bool all_here(const char *hosts) {
   for (const char *p = hosts ? hosts : "";;) {
     size_t n = strcspn(p, ",");

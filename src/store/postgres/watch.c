@@ -1,4 +1,4 @@
-/* Brings what the store says of this program's sessions to its loop. */
+/* Brings the store's news about this program's sessions to its loop. */
 #include "store/postgres/shared.h"
 
 #include "base/log.h"
@@ -45,7 +45,7 @@ bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, voi
   pg->loop = loop;
   pg->loop_thread = pthread_self();
   (void)pthread_mutex_unlock(&pg->lock);
-  base_tell(pg, WORKER_READY, "", ""); /* there may be a queue already */
+  base_tell(pg, WORKER_READY, "", ""); /* the queue may already hold sessions */
   return true;
 }
 
@@ -57,7 +57,7 @@ void worker_unwatch(struct store *store) {
     return;
   (void)pthread_mutex_lock(&pg->lock);
   pg->told = NULL;
-  pg->loop = NULL; /* what is on its way ends on it */
+  pg->loop = NULL; /* work under way still ends on it */
   (void)pthread_mutex_unlock(&pg->lock);
   for (struct news_item *item = take_news(pg); item != NULL; item = next) {
     next = item->next;
