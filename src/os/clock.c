@@ -1,4 +1,4 @@
-/* Reads the system's clocks, so that nobody else does. */
+/* Reads the system's clocks, so that nothing else needs to. */
 #include "os/clock.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 static struct timespec clock_read(clockid_t id) {
   struct timespec t;
   int rc = clock_gettime(id, &t);
-  assert(rc == 0); /* both are always there */
+  assert(rc == 0); /* both clocks always exist */
   return t;
 }
 

@@ -1,4 +1,4 @@
-/* File operations that only Linux has. */
+/* Does file operations that only Linux has. */
 #include "os/fs.h"
 
 #include "os/clock.h"
@@ -24,7 +24,7 @@ int fs_open_folder(const char *path) {
   return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* One part of the path, `name`: through no link. */
+/* Opens one part of a path, `name`, without following links. */
 static int open_part(int folder, const char *name, int flags) {
   if (strcmp(name, "..") == 0) {
     errno = EXDEV;
@@ -62,7 +62,7 @@ int fs_open_beneath(int folder, const char *path, int flags) {
   assert(folder >= 0);
   assert(path != NULL);
   flags |= O_CLOEXEC;
-  if ((flags & O_PATH) == 0) /* which takes no others */
+  if ((flags & O_PATH) == 0) /* O_PATH takes no other flags */
     flags |= O_NONBLOCK | O_NOCTTY;
   struct open_how how = {.flags = (unsigned long long)flags,
                          .mode = flags & O_CREAT ? CREATED_MODE : 0,

@@ -22,7 +22,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define GROUP_SELF "/segue-self" /* the group of segue itself, beside those of its calls */
+#define GROUP_SELF "/segue-self" /* segue's own group, beside those of its calls */
 
 enum { FILE_BYTES = 64 * 1024, NAME_BYTES = 128, LOOK_MS = 2, DEPTH = 16, ABOVE_SHIM = 10 };
 
@@ -31,14 +31,14 @@ struct group {
   int fd;
 };
 
-/* --- where --- */
+/* --- finding our group --- */
 
 static bool group_read(const char *path, struct buf *out) {
   struct err err;
   return file_read(path, FILE_BYTES, out, &err);
 }
 
-/* Where the one hierarchy is mounted: the fields of its line before " - cgroup2 ". */
+/* Finds the mount of the unified hierarchy: the fields of its line before " - cgroup2 ". */
 static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
   struct buf text = {0};
   bool found = group_read("/proc/self/mountinfo", &text);
@@ -58,14 +58,14 @@ static bool find_mount(char root[PATH_MAX], char mount[PATH_MAX]) {
   return found;
 }
 
-/* Removes the name of the group that group_can_limit moves us to: the one above is ours. */
+/* Removes the name of the group that group_can_limit moves us into: the one above is ours. */
 static void above_self(char *path) {
   size_t n = strlen(path), own = sizeof GROUP_SELF - 1;
   if (n > own && strcmp(path + n - own, GROUP_SELF) == 0)
     path[n - own] = '\0';
 }
 
-/* The folder of the group that we are in. */
+/* Finds the folder of our own group. */
 static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
   char root[PATH_MAX];
   struct buf text = {0};
@@ -88,8 +88,8 @@ static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
   return found;
 }
 
-/* A group of the root user is handed over where systemd says so, or where it is all that there is
- * (a container); any other user's is when its folder is his. */
+/* Decides whether a group is ours to use: root's if systemd says so or if there is no other (a
+ * container), any other user's if its folder is his. */
 static bool is_handed_over(const char *own, const char *mount) {
   struct stat st;
   char value[8];
@@ -101,7 +101,7 @@ static bool is_handed_over(const char *own, const char *mount) {
          getxattr(own, "user.delegate", value, sizeof value) > 0;
 }
 
-/* --- one --- */
+/* --- one group --- */
 
 static bool group_write(int dir, const char *name, const char *word) {
   int fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
@@ -145,7 +145,7 @@ static void remove_groups(const char *path, int depth) {
   (void)rmdir(path);
 }
 
-/* Kills all in it and in groups that it has made, and removes them. */
+/* Kills everything in the group and in groups made below it, and removes them. */
 static size_t end_group(int dir, const char *path, uint64_t until_ms) {
   size_t n = 0;
   if (is_populated(dir)) {
@@ -171,7 +171,7 @@ bool group_limit_folder(int dir, const struct process_limits *limits) {
   if (limits->memory_bytes > 0 && !group_write(dir, "memory.max", memory))
     return false;
   if (limits->memory_bytes > 0)
-    (void)group_write(dir, "memory.swap.max", "0"); /* not where there is no swap */
+    (void)group_write(dir, "memory.swap.max", "0"); /* fails if there is no swap */
   return (limits->pids == 0 || group_write(dir, "pids.max", pids)) &&
          (limits->milli_cpus == 0 || group_write(dir, "cpu.max", cpus));
 }
@@ -190,7 +190,7 @@ bool group_memory_reached(const struct group *g) {
   return kills != NULL && strtol(kills + sizeof "oom_kill", NULL, 10) > 0;
 }
 
-/* A file of a group's folder that lists controllers has all that limits need. */
+/* True if a group's file that lists controllers names all that limits need. */
 static bool has_controllers(int dir, const char *file) {
   static const char *const names[] = {"cpu", "memory", "pids"};
   char text[512] = " ";
@@ -216,7 +216,7 @@ static bool hands_on(int own) {
 
 static void move_below(int own, const char *path) {
   char self[PATH_MAX + sizeof GROUP_SELF], word[32];
-  if (group_count(own, "cgroup.procs") != 1) /* others are in it, too: it is not ours to change */
+  if (group_count(own, "cgroup.procs") != 1) /* others are in it, too: not ours to change */
     return;
   (void)snprintf(self, sizeof self, "%s" GROUP_SELF, path);
   (void)mkdir(self, 0755);
@@ -228,7 +228,7 @@ static void move_below(int own, const char *path) {
   }
 }
 
-/* The group at the top of all, which has no type, may have processes in it and hand on. */
+/* Only the root group, which has no type, may hold processes and still delegate controllers. */
 bool group_may_limit_folder(int dir) {
   if (hands_on(dir))
     return true;
@@ -246,7 +246,7 @@ static bool make_limits(int own, const char *path) {
   return hands_on(own);
 }
 
-/* The folder of our own group, where it was handed over; else -1. */
+/* Opens the folder of our own group; -1 if it was not handed over. */
 static int open_own(char own[PATH_MAX]) {
   char mount[PATH_MAX];
   if (!find_own(own, mount) || !is_handed_over(own, mount))
@@ -254,7 +254,7 @@ static int open_own(char own[PATH_MAX]) {
   return open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The answer to the first request to make it so; threads of the pool ask too. */
+/* Caches the answer of the first attempt; threads of the pool ask too. */
 static atomic_int limits_made;
 enum { LIMITS_UNKNOWN, LIMITS_CAN, LIMITS_CANNOT };
 
@@ -282,7 +282,7 @@ bool group_can_limit(void) {
   return atomic_load(&limits_made) == LIMITS_CAN;
 }
 
-/* With a number that the shim's own do not overwrite. */
+/* Opens it with a number that the shim's descriptors do not overwrite. */
 static int open_above(const char *path) {
   int low = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, ABOVE_SHIM);
@@ -330,13 +330,13 @@ void group_tidy(void) {
     long pid = 0;
     if (e->d_type == DT_DIR && sscanf(e->d_name, "segue-%*36[0-9a-f-]-%ld-", &pid) == 1 &&
         pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH)
-      (void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR); /* refused where anything lives in it */
+      (void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR); /* refused while anything lives in it */
   }
   if (d != NULL)
     closedir(d);
 }
 
-/* --- all of a session --- */
+/* --- all groups of a session --- */
 
 struct group_search {
   char prefix[NAME_BYTES];

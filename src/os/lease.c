@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct shim_lease *page; /* one a program: its shims are all of one worker */
+static struct shim_lease *page; /* one per program: all its shims belong to one worker */
 static _Atomic int page_fd = -1;
 
 bool lease_open(struct err *err) {
@@ -34,7 +34,7 @@ bool lease_open(struct err *err) {
   return true;
 }
 
-/* A shim that still sees the old term sees its end too: in this order. */
+/* The order matters: a shim that still sees the old term must see its end too. */
 void lease_begin(uint64_t until_ms) {
   if (page == NULL)
     return;

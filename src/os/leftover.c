@@ -1,4 +1,4 @@
-/* Finds processes by their environment or their mark, in /proc, and ends them. */
+/* Finds processes in /proc by their environment or their mark, and ends them. */
 #include "os/leftover.h"
 
 #include "base/buf.h"
@@ -23,7 +23,7 @@ enum { PASS_COUNT = 20, CHUNK_BYTES = 16 * 1024, PROC_PATH_BYTES = 64 };
 
 struct process_seen {
   pid_t pid, parent;
-  unsigned long long started; /* tells two of one number apart */
+  unsigned long long started; /* tells processes apart that had the same number */
   bool marked;
 };
 
@@ -53,7 +53,7 @@ static bool read_proc(pid_t pid, const char *name, struct buf *out) {
   return n >= 0;
 }
 
-/* Each variable ends with a NUL. */
+/* Looks for one variable; each ends with a NUL. */
 static bool has_variable(const struct buf *variables, const char *wanted, size_t n) {
   const char *at = variables->p, *end = variables->p + variables->n;
   while (variables->n > 0 && at != NULL && (size_t)(end - at) > n) {
@@ -71,7 +71,7 @@ static bool read_stat(pid_t pid, struct process_seen *out, struct buf *bytes) {
   if (!read_proc(pid, "stat", bytes) || bytes->n == 0)
     return false;
   bytes->p[bytes->n - 1] = '\0';
-  const char *rest = strrchr(bytes->p, ')'); /* a name may hold anything */
+  const char *rest = strrchr(bytes->p, ')'); /* a name may contain anything */
   if (rest == NULL || sscanf(rest + 1,
                              " %*c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
                              "%*d %*d %*d %llu",
@@ -88,7 +88,7 @@ static struct process_seen *find_seen(const struct scan *s, pid_t pid) {
   return NULL;
 }
 
-/* By its environment, which it can have emptied, or by its mark. */
+/* Recognizes a process by its environment, which it may have emptied, or by its mark. */
 static bool leftover_is_of_session(struct scan *s, pid_t pid) {
   static const char title[] = "Max realtime timeout";
   unsigned long long soft, hard;
@@ -127,7 +127,7 @@ static bool look_at_all(struct scan *s) {
   return any;
 }
 
-/* Their descendants too, but never us or our ancestors. */
+/* Marks their descendants too, but never us or our ancestors. */
 static void mark_trees(struct scan *s) {
   for (bool more = true; more;) {
     more = false;
@@ -142,7 +142,7 @@ static void mark_trees(struct scan *s) {
     own->marked = false;
 }
 
-/* By descriptor, so that no other process can have got the number meanwhile. */
+/* Ends a process by its descriptor: its number may meanwhile be another's. */
 static bool end_one(const struct process_seen *seen, uint64_t until_ms, struct buf *bytes) {
   int fd = pidfd_open(seen->pid, 0);
   if (fd < 0)

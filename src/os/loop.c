@@ -1,4 +1,4 @@
-/* Makes loops and gives work to threads where libuv would abort. */
+/* Makes loops, and hands work to threads where libuv would abort. */
 #include "os/loop.h"
 
 #include "base/fault.h"
@@ -24,7 +24,7 @@ bool loop_init(uv_loop_t *loop, struct err *err) {
   while (n > 0)
     (void)close(fds[--n]);
   if (number == 0)
-    number = -uv_loop_init(loop); /* libuv's errors are the system's, below zero */
+    number = -uv_loop_init(loop); /* libuv's errors are the system's, negated */
   return number == 0 || err_set_errno(err, number, "no event loop could be made");
 }
 
@@ -35,7 +35,7 @@ static void wait_for_end(void *ctx) {
   uv_mutex_unlock(ctx);
 }
 
-/* How many of `wanted` threads can live at once. */
+/* Finds how many of `wanted` threads can live at once. */
 static unsigned room_for(unsigned wanted) {
   uv_thread_t threads[LIMIT_POOL_THREADS_TRIED];
   uv_mutex_t end;
@@ -53,7 +53,7 @@ static unsigned room_for(unsigned wanted) {
   return n;
 }
 
-/* As many as libuv would make, or fewer. */
+/* Sets as many threads as libuv would make, or fewer. */
 static bool make_room(void) {
   char number[16];
   long wanted = LIMIT_POOL_THREADS_MIN;
@@ -65,7 +65,7 @@ static bool make_room(void) {
   unsigned room = room_for((unsigned)wanted);
   if (room == 0)
     return false;
-  if (room < (unsigned)wanted) /* the programs of calls need some of it */
+  if (room < (unsigned)wanted) /* leaves some for the programs of calls */
     room = (room + 1) / 2;
   (void)snprintf(number, sizeof number, "%u", room);
   return setenv("UV_THREADPOOL_SIZE", number, 1) == 0;

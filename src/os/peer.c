@@ -1,4 +1,4 @@
-/* Who is at the other end of a Unix socket. */
+/* Finds out who is at the other end of a Unix socket. */
 #include "os/peer.h"
 
 #include "shim/protocol.h"
@@ -18,7 +18,7 @@ long peer_process(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 ? (long)peer.pid : 0;
 }
 
-/* The name of a process; false: it is gone. */
+/* Reads the name of a process. False: it is gone. */
 static bool peer_name(pid_t pid, char name[32]) {
   char path[64];
   (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
@@ -34,7 +34,7 @@ static bool peer_name(pid_t pid, char name[32]) {
 }
 
 bool peer_is_held(int fd) {
-  enum { ABOVE = 256 }; /* processes that stand one above the other */
+  enum { ABOVE = 256 }; /* the most ancestors that are followed */
   const pid_t own = getpid();
   pid_t pid = (pid_t)peer_process(fd);
   char name[32];

@@ -1,4 +1,4 @@
-/* Who is at the other end of a TCP connection on this machine. */
+/* Finds out who is at the other end of a TCP connection on this machine. */
 #include "os/peer.h"
 
 #include <arpa/inet.h>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An address as the kernel's tables write it: words of the host's byte order, in hex. */
+/* Writes an address as the kernel's tables do: words in the host's byte order, in hex. */
 static bool put_end(const struct sockaddr_storage *a, char out[64]) {
   if (a->ss_family == AF_INET) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)a;

@@ -1,4 +1,4 @@
-/* Decides what becomes of a running program, and changes its state. */
+/* Decides what happens to a running program, and changes its state. */
 #include "os/process_internal.h"
 
 #include "base/log.h"
@@ -56,13 +56,13 @@ static uint64_t later(uint64_t ms, uint64_t by_ms) {
   return by_ms < UINT64_MAX - ms ? ms + by_ms : UINT64_MAX;
 }
 
-/* When a program that closed its stdout, and lives on, has had its time; UINT64_MAX = never. */
+/* Says when time is up for a program that closed its stdout but lives on; UINT64_MAX = never. */
 static uint64_t closed_due_ms(const struct process *p) {
   bool closed = p->closed_ms != 0 && p->channels[CHANNEL_OUT].fd < 0;
   return closed ? later(p->output_ms, p->closed_ms) : UINT64_MAX;
 }
 
-/* When EVENT_TIME is due, UINT64_MAX = never. */
+/* Says when EVENT_TIME is due; UINT64_MAX = never. */
 static uint64_t due_ms(const struct process *p) {
   uint64_t due = UINT64_MAX;
   switch (p->state) {
@@ -91,7 +91,7 @@ static void process_on_timer(uv_timer_t *timer) {
   process_event(timer->data, EVENT_TIME);
 }
 
-/* Output only moves output_ms; the timer finds out when it fires and is set anew. */
+/* Output only changes output_ms: the timer notices when it fires, and is set anew. */
 void process_set_timer(struct process *p) {
   uint64_t due = due_ms(p), now = clock_mono_ms();
   if (due == UINT64_MAX) {
@@ -146,7 +146,7 @@ static void process_end_tree(struct process *p, enum process_end why) {
   process_set_timer(p);
 }
 
-/* Every writer is dead: what is left in the pipes is all there will be. */
+/* Closes all pipes. Every writer is dead, so what is left in them is all there will be. */
 static void process_close_all(struct process *p) {
   process_drain_output(p);
   process_set_state(p, PROCESS_STATE_CLOSING);

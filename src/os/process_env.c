@@ -1,4 +1,4 @@
-/* The environment of a program, made from nothing. */
+/* Builds the environment of a program from nothing. */
 #include "os/process.h"
 
 #include "base/buf.h"
@@ -53,7 +53,7 @@ static void env_copy(struct env *env, const char *name, const char *otherwise) {
     env_put(env, name, strlen(name), value);
 }
 
-/* True for what speaks to us, not to a child: our settings and the service manager's sockets. */
+/* True for variables meant for us, not for a child: our settings, the service manager's sockets. */
 static bool env_is_ours(const char *name) {
   static const char *const ours[] = {"NOTIFY_SOCKET",  "LISTEN_PID",    "LISTEN_FDS",
                                      "LISTEN_FDNAMES", "WATCHDOG_USEC", "WATCHDOG_PID"};

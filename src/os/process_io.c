@@ -1,5 +1,4 @@
-/* Reads what comes through a process's pipes and from its shim, keeps it, and turns it into
- * events. */
+/* Reads from a process's pipes and from its shim, keeps what it reads, and turns it into events. */
 #include "os/process_internal.h"
 
 #include "base/log.h"
@@ -12,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A pipe holds so many pieces at most, whatever its owner set. */
+/* A pipe holds at most so many pieces, whatever its owner set. */
 enum { DRAIN_PIECE_COUNT = 16 };
 
 static void read_status(struct channel *c);
@@ -31,7 +30,7 @@ void process_channel_close(struct channel *c) {
 
 /* --- output --- */
 
-/* One piece; false: nothing there now, or the end (then the channel is closed). */
+/* Reads one piece. False: nothing is there now, or it has ended (then the channel is closed). */
 static bool read_output(struct channel *c) {
   struct process *p = c->process;
   char *piece = p->table->piece;
@@ -44,7 +43,7 @@ static bool read_output(struct channel *c) {
     return false;
   }
   p->output_ms = clock_mono_ms();
-  p->result.started = true; /* should the shim die before it can say so */
+  p->result.started = true; /* in case the shim dies before it can say so */
   if (!p->keep_nothing)
     head_tail_append(is_out ? &p->out : &p->err, (struct str){piece, (size_t)n});
   if (p->on_output != NULL)
@@ -128,7 +127,7 @@ void process_close_stdin(struct process *p) {
 
 /* --- the shim --- */
 
-/* Until this waitid the shim's pid is ours and nobody else's. */
+/* Reaps the shim. Until this waitid its pid is ours and nobody else's. */
 static void reap_shim(struct process *p, int options) {
   siginfo_t info = {0};
   if (p->shim == 0 ||
@@ -139,7 +138,7 @@ static void reap_shim(struct process *p, int options) {
   if (p->channels[CHANNEL_STATUS].fd >= 0) /* its last words may still be in the pipe */
     read_status(&p->channels[CHANNEL_STATUS]);
   if (info.si_code != CLD_EXITED || info.si_status != 0)
-    p->shim_done = false; /* whoever said so did not live to mean it */
+    p->shim_done = false; /* whoever wrote it did not live to finish */
   process_event(p, EVENT_SHIM_GONE);
 }
 
@@ -152,8 +151,8 @@ static void read_status(struct channel *c) {
     return;
   if (n <= 0) {
     process_channel_close(c);
-    if (p->channels[CHANNEL_EXIT].fd < 0) /* no pidfd: the pipe tells of the shim's death */
-      reap_shim(p, 0);                    /* which is a matter of microseconds now */
+    if (p->channels[CHANNEL_EXIT].fd < 0) /* without a pidfd the pipe reports the shim's death */
+      reap_shim(p, 0);                    /* which takes only microseconds now */
     return;
   }
   for (size_t i = 0; i < (size_t)n / sizeof messages[0]; i++) {
@@ -184,7 +183,7 @@ static void read_status(struct channel *c) {
     case SHIM_DONE:
       p->shim_done = true;
       break;
-    default: /* not from our shim */
+    default: /* not sent by our shim */
       break;
     }
   }
@@ -222,7 +221,7 @@ void process_channel_open(struct process *p, enum channel_id id, int fd) {
   int rc = uv_poll_init(p->table->loop, &c->poll, fd); /* makes fd non-blocking */
   if (rc == 0)
     rc = uv_poll_start(&c->poll, watched[id].events, watched[id].callback);
-  if (rc != 0) /* no kernel memory: the same as no memory of our own */
+  if (rc != 0) /* no kernel memory is like no memory of our own */
     die("cannot watch a descriptor: %s", uv_strerror(rc));
   p->open_handles++;
 }

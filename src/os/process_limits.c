@@ -1,4 +1,4 @@
-/* Counts what a user runs: the kernel's limit of processes is of all of them together. */
+/* Counts a user's tasks: the kernel's limit of processes covers all of them together. */
 #include "os/process_internal.h"
 
 #include <dirent.h>
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* A folder has two names more than folders in it: a task is one. */
+/* Counts a process's threads: a folder has two links more than subfolders, one for each task. */
 static unsigned long threads_of(int proc, const char *pid) {
   char path[300];
   struct stat st;

@@ -1,4 +1,4 @@
-/* Starts a program under its shim: pipes, one posix_spawn, and what is watched from then on. */
+/* Starts a program under its shim: makes pipes, spawns it once, and starts watching it. */
 #include "os/process_internal.h"
 
 #include "base/fault.h"
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A pipe of which the child gets one end, with a number that no dup2 below can overwrite. */
+/* Makes a pipe for the child, whose end gets a number that no dup2 below can overwrite. */
 static bool make_pipe(bool child_reads, int *ours, int *childs) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -54,8 +54,7 @@ static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
 
 enum { HELD_BYTES = 96 };
 
-/* The numbers below `to` that nothing was put at: no hole, through which a descriptor of ours would
- * be seen. */
+/* Fills the unused numbers below `to`, so that no descriptor of ours shows through a hole. */
 static int fill_holes(posix_spawn_file_actions_t *actions, int from, int to) {
   int rc = 0;
   for (int fd = from; rc == 0 && fd < to; fd++)
@@ -63,7 +62,7 @@ static int fill_holes(posix_spawn_file_actions_t *actions, int from, int to) {
   return rc;
 }
 
-/* Says to the shim what is to hold the program; the descriptors go where it looks for them. */
+/* Tells the shim what holds the program, and puts the descriptors where it expects them. */
 static int give_holds(posix_spawn_file_actions_t *actions, const struct process_spec *spec,
                       const struct group *group, char held[HELD_BYTES]) {
   unsigned bits = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
@@ -120,7 +119,7 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
   int rc = posix_spawn_file_actions_init(&actions);
   if (rc == 0)
     rc = posix_spawnattr_init(&attr);
-  if (rc == 0 && cwd >= 0) /* first: the numbers below may be its own */
+  if (rc == 0 && cwd >= 0) /* first, because the numbers below may be its own */
     rc = posix_spawn_file_actions_addfchdir_np(&actions, cwd);
   for (int fd = 0; fd < PIPE_COUNT && rc == 0; fd++) {
     if (pipes->childs[fd] >= 0)
@@ -184,7 +183,7 @@ bool process_why_not(const struct process_result *result, const char *program, c
   return is_there;
 }
 
-/* A group is named by the session that its environment names: so it is found again. */
+/* Makes a group named after the session in the environment, so that it can be found again. */
 static struct group *process_group_of(const struct process_spec *spec) {
   size_t n = sizeof LEFTOVER_VARIABLE - 1;
   for (size_t i = 0; spec->envp[i] != NULL; i++)
@@ -232,7 +231,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
   }
   p = process_new(t, spec);
   if (spec->limits.by_group)
-    (void)group_can_limit(); /* of a session that goes on another process made it ready */
+    (void)group_can_limit(); /* for a resumed session another process prepared it */
   p->group = process_group_of(spec);
   p->on_output = on_output;
   p->on_end = on_end;
@@ -244,7 +243,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
   }
   if (pipes.ours[0] >= 0)
     (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
-  if (spec->stdin_n > 0) { /* most prompts fit into the pipe and are done with here */
+  if (spec->stdin_n > 0) { /* most prompts fit into the pipe at once */
     if (process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
       process_close_fd(&pipes.ours[0]);
   }

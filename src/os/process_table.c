@@ -1,5 +1,5 @@
-/* All processes of the program: where their shim is, which children are not ours, and what a lost
- * shim leaves. */
+/* Keeps all processes of the program: where their shim is, which children are not ours, and what a
+ * lost shim leaves behind. */
 #include "os/process_internal.h"
 
 #include "base/log.h"
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool table_exists; /* children belong to the process, so there can be one table only */
+static bool table_exists; /* children belong to the process, so there is only one table */
 
 /* --- orphans of a lost shim --- */
 
@@ -51,7 +51,7 @@ static bool each_child_of_threads(shim_child_cb each, void *ctx) {
   while (ok && (entry = readdir(threads)) != NULL) {
     pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
     if (thread > 0 && !shim_children_of_thread(thread, each, ctx))
-      ok = kill(thread, 0) != 0; /* a thread that ended meanwhile is no failure */
+      ok = kill(thread, 0) != 0; /* a thread that has ended meanwhile is not a failure */
   }
   if (threads != NULL)
     (void)closedir(threads);
@@ -62,8 +62,8 @@ static bool each_child(shim_child_cb each, void *ctx) {
   return each_child_of_threads(each, ctx) || shim_children_by_scan(each, ctx);
 }
 
-/* Orphans of several lost shims cannot be told apart, so all wait for the first look that finds
- * nobody: a child hands us its own children before it can be reaped. */
+/* Looks for orphans. Those of several lost shims cannot be told apart, so all wait for the first
+ * look that finds nobody: a child hands us its own children before it can be reaped. */
 static void on_sweep(uv_timer_t *timer) {
   struct process_table *t = timer->data;
   struct sweep_pass pass = {.table = t};
@@ -82,8 +82,8 @@ void process_sweep(struct process_table *t) {
 
 /* --- stopped shims --- */
 
-/* A program can stop its shim, and then nothing would ever end the call. The first time may be a
- * mistake, so it is continued; the second time the shim is killed, and its tree with it. */
+/* Continues a stopped shim: its program can stop it, and nothing would then end the call. The first
+ * time may be a mistake; the second time the shim is killed, and its tree with it. */
 static void on_child(uv_signal_t *handle, int number) {
   struct process_table *t = handle->data;
   (void)number;
@@ -134,7 +134,7 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
     goto out;
   }
   (void)signal(SIGPIPE, SIG_IGN); /* a program that does not read its stdin must not end us */
-  (void)signal(SIGCHLD, SIG_DFL); /* ignored, it would let the kernel reap behind our back */
+  (void)signal(SIGCHLD, SIG_DFL); /* if ignored, the kernel would reap behind our back */
   (void)each_child(note_inherited, t);
   group_tidy();
   t->loop = loop;
@@ -143,7 +143,7 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
   t->sweep.data = t->child.data = t;
   t->open_handles = 2;
   (void)uv_signal_start(&t->child, on_child, SIGCHLD);
-  uv_unref((uv_handle_t *)&t->child); /* it keeps no loop going */
+  uv_unref((uv_handle_t *)&t->child); /* it must not keep the loop running */
   t->sandboxes = sandbox_kept_new(loop);
   table_exists = true;
   return t;

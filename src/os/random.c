@@ -1,4 +1,4 @@
-/* Random bytes of the system. */
+/* Gets random bytes from the system. */
 #include "os/random.h"
 
 #include "base/log.h"

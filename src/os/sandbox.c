@@ -1,4 +1,4 @@
-/* A sandbox: two rulesets and what the shim is told of them. */
+/* Makes sandboxes: two rulesets, and what the shim needs to know about them. */
 #include "os/sandbox.h"
 
 #include "base/arena.h"
@@ -21,11 +21,11 @@ struct sandbox {
   int reads, writes; /* rulesets; -1: none */
   unsigned held;
   struct arena arena;
-  const char *const *words; /* before the program's; NULL: none */
+  const char *const *words; /* put before the program's; NULL: none */
   const char *const *envp;  /* NULL: the program's own */
 };
 
-/* It is the same for as long as the kernel runs. */
+/* Asks once: the version is the same for as long as the kernel runs. */
 int sandbox_version(void) {
   static _Atomic int version = -1;
   if (version < 0) {
@@ -43,7 +43,7 @@ bool sandbox_filters(void) {
 #endif
 }
 
-/* Takes the ruleset of what may be read, -1 with errno where there is none. */
+/* Makes a sandbox and takes over the ruleset of reads; -1 with errno: there is none. */
 static struct sandbox *sandbox_of(int owned_reads, const struct sandbox_plan *plan,
                                   struct err *err) {
   struct sandbox *s = xcalloc(1, sizeof *s);
@@ -98,7 +98,7 @@ void sandbox_free(struct sandbox *s) {
   free(s);
 }
 
-/* The filter of system calls lets namespaces be made: bubblewrap itself lets nobody further. */
+/* The filter of system calls allows new namespaces here: bubblewrap lets nobody go further. */
 struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
                                   const char *cwd, struct err *err) {
   if (!sandbox_filters()) {

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Sockets of the machine whose other end would start programs outside. */
+/* Sockets of the machine through which programs could be started outside. */
 static const char *const calling[] = {"/run/dbus",
                                       "/run/docker.sock",
                                       "/run/podman",
@@ -26,7 +26,7 @@ static const char *const calling[] = {"/run/dbus",
                                       "/var/run/docker.sock",
                                       NULL};
 
-/* A later one of the same path counts. */
+/* For the same path the later one counts. */
 enum mounted { MOUNT_HIDDEN, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
 
 struct mounting {
@@ -51,7 +51,7 @@ static void word(struct mountings *m, const char *text) {
     m->words = words;
     m->word_room = room;
   }
-  m->words[m->word_count++] = arena_strdup(m->arena, text); /* the plan goes before they do */
+  m->words[m->word_count++] = arena_strdup(m->arena, text); /* the plan is freed before they are */
   m->words[m->word_count] = NULL;
 }
 
@@ -61,7 +61,7 @@ static void mount_words(struct mountings *m, const char *option, const char *pat
   word(m, path);
 }
 
-/* Only what is there, by its real name: a link leads there inside, too. */
+/* Adds a path if it exists, by its real name: a link leads there inside, too. */
 static void mount_put(struct mountings *m, const char *path, enum mounted how) {
   char real[PATH_MAX];
   if (realpath(path, real) == NULL || strncmp(real, "/dev", 4) == 0 ||
@@ -90,7 +90,7 @@ static void mount_all(struct mountings *m, const char *const *paths, enum mounte
     mount_put(m, paths[i], how);
 }
 
-/* Folders before what is in them; of one path the strongest word last. */
+/* Sorts folders before their contents, and for one path the strongest last. */
 static int mountings_by_path(const void *a, const void *b) {
   const struct mounting *x = a, *y = b;
   int order = strcmp(x->path, y->path);
@@ -136,7 +136,7 @@ static void put_mounts(struct mountings *m) {
   }
 }
 
-/* A folder of the system's that is a link (/bin) is one inside, too. */
+/* Adds system folders; one that is a link (/bin) is a link inside, too. */
 static void put_system(struct mountings *m, const char *const *folders) {
   for (size_t i = 0; folders != NULL && folders[i] != NULL; i++) {
     char target[PATH_MAX];
@@ -189,7 +189,7 @@ const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
   char shim[PATH_MAX];
   struct err err;
   if (plan->way_out != NULL && !process_find_shim(shim, sizeof shim, &err))
-    die("%s", err.text); /* it is what starts all this */
+    die("%s", err.text); /* it started all this */
   word(&m, bwrap);
   put_namespaces(&m, plan);
   if (plan->lists) {

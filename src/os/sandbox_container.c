@@ -18,7 +18,7 @@
 
 const char *const sandbox_engines[] = {SANDBOX_PODMAN, SANDBOX_DOCKER, NULL};
 
-enum { NPROC_MOST = 32768 }; /* podman holds itself to that, and cannot give more */
+enum { NPROC_MOST = 32768 }; /* podman limits itself to that and cannot give more */
 
 struct volume {
   char *path;
@@ -80,7 +80,7 @@ static void volume_put_all(struct containing *c, const char *const *paths, bool 
     volume_put(c, paths[i], written);
 }
 
-/* Folders before what is in them; the order of one path's words stays. */
+/* Sorts folders before their contents; entries of one path keep their order. */
 static void sort_volumes(struct containing *c) {
   for (size_t i = 1; i < c->volume_count; i++) {
     struct volume one = c->volumes[i];
@@ -91,7 +91,7 @@ static void sort_volumes(struct containing *c) {
   }
 }
 
-/* The last word on a path counts; within a folder that is mounted the same way it needs none. */
+/* The last entry of a path counts; within a folder mounted the same way it is not needed. */
 static void say_volumes(struct containing *c) {
   sort_volumes(c);
   for (size_t i = 0; i < c->volume_count; i++) {
@@ -99,7 +99,7 @@ static void say_volumes(struct containing *c) {
     struct buf text = {0};
     if (i + 1 < c->volume_count && strcmp(v->path, v[1].path) == 0)
       continue;
-    if (strpbrk(v->path, ",\"\n") != NULL) /* what separates the option's parts */
+    if (strpbrk(v->path, ",\"\n") != NULL) /* these separate the option's parts */
       c->odd = v->path;
     buf_printf(&text, "type=bind,source=%s,destination=%s%s", v->path, v->path,
                v->written ? "" : ",readonly");
@@ -124,8 +124,8 @@ static bool variable_is_in(const char *assignment, const char *const *names) {
   return false;
 }
 
-/* By name only: their values must not show in a list of processes. The image has a PATH of its
- * own. */
+/* Passes variables by name only: their values must not show in a list of processes. The image has a
+ * PATH of its own. */
 static void say_variables(struct containing *c) {
   static const char *const machine[] = {"PATH", "SHELL", "USER", "LOGNAME", NULL};
   static const char *const engine[] = {"XDG_RUNTIME_DIR",
@@ -169,7 +169,7 @@ static void say_variables(struct containing *c) {
 
 /* --- who --- */
 
-/* True when podman may give this user more numbers than its own: then it can keep it in there. */
+/* True when podman may give this user more numbers, so that it can keep its own inside. */
 static bool has_more_numbers(void) {
   const struct passwd *user = getpwuid(geteuid());
   char number[16], line[256];
@@ -185,8 +185,8 @@ static bool has_more_numbers(void) {
   return found;
 }
 
-/* A file that is made in the workspace is the user's, as it is without a container: either it has
- * its own number in there, or root's in a namespace where that means the user. */
+/* Chooses the user inside, so that files made in the workspace belong to the user, as without a
+ * container: either under the same number, or as root of a namespace where that means the user. */
 static void say_user(struct containing *c, bool podman) {
   char text[48];
   if (podman && geteuid() != 0) {
@@ -211,7 +211,7 @@ static void say_limit(struct containing *c, const char *name, __rlimit_resource_
   engine_say_two(c, "--ulimit", text);
 }
 
-/* The daemon of docker holds them; podman's processes are ours, and held as others are. */
+/* Limits are up to docker's daemon; podman's processes are ours, and are limited like others. */
 static void say_limits(struct containing *c, bool podman) {
   const struct process_limits *limits = &c->spec->limits;
   char text[48];

@@ -12,7 +12,7 @@
 
 struct kept_rules {
   struct buf key;
-  struct sandbox_plan plan; /* of its lists only writes and caches */
+  struct sandbox_plan plan; /* only its lists of writes and caches */
   char **writes, **caches;  /* owned, NULL-ended */
   struct sandbox_stamps stamps;
   int reads; /* -1: this place is free */
@@ -22,7 +22,7 @@ struct kept_rules {
 struct sandbox_kept {
   uv_loop_t *loop;
   uv_timer_t timer; /* runs while something is kept; keeps no loop going */
-  int mounts;       /* of the list of mounts: poll says when it changes; -1: nothing is kept */
+  int mounts;       /* the list of mounts: poll says when it changes; -1: nothing is kept */
   struct kept_rules rules[LIMIT_SANDBOX_KEPT];
 };
 
@@ -76,7 +76,7 @@ void sandbox_kept_free(struct sandbox_kept *k) {
   uv_close((uv_handle_t *)&k->timer, on_kept_closed);
 }
 
-/* The kernel says it once for each change. */
+/* Asks for changed mounts: the kernel reports each change once. */
 static bool mounts_changed(struct sandbox_kept *k) {
   struct pollfd fd = {.fd = k->mounts, .events = POLLPRI};
   return k->mounts < 0 || (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLPRI | POLLERR)) != 0);
@@ -116,7 +116,7 @@ int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_pla
   return -1;
 }
 
-/* A place that is free, or the one that was used least lately. */
+/* Finds a free place, or the least recently used one. */
 static struct kept_rules *kept_place(struct sandbox_kept *k) {
   struct kept_rules *best = &k->rules[0];
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT && best->reads >= 0; i++)
@@ -125,7 +125,7 @@ static struct kept_rules *kept_place(struct sandbox_kept *k) {
   return best;
 }
 
-/* Those that were there: where another comes, the stamps do not hold. */
+/* Copies the paths that existed: if another appears, the stamps no longer hold. */
 static char **kept_copy(const char *const *paths, const struct sandbox_stamps *stamps) {
   size_t n = 0, there = 0;
   while (paths != NULL && paths[n] != NULL)

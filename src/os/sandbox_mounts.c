@@ -1,4 +1,4 @@
-/* Finds second names of hidden folders in the list of mounts. */
+/* Finds other names of hidden folders in the list of mounts. */
 #include "os/sandbox_mounts.h"
 
 #include "base/log.h"
@@ -41,7 +41,7 @@ static bool identities_have(const struct identities *set, struct identity one) {
   return false;
 }
 
-/* A path and each folder above it. */
+/* Adds a path and each folder above it. */
 static void identities_add(struct identities *set, const char *hidden) {
   char path[PATH_MAX];
   if (snprintf(path, sizeof path, "%s", hidden) >= (int)sizeof path)
@@ -50,7 +50,7 @@ static void identities_add(struct identities *set, const char *hidden) {
     struct identity one;
     if (identity_of(path, &one)) {
       if (identities_have(set, one))
-        return; /* and with it all above */
+        return; /* and everything above is there, too */
       if (set->n == set->room) {
         set->room = set->room ? set->room * 2 : 32;
         set->items = xrealloc(set->items, set->room * sizeof *set->items);
@@ -64,7 +64,7 @@ static void identities_add(struct identities *set, const char *hidden) {
   }
 }
 
-/* True when `path` is the name by which one of `hides` is known, or is above it by its name. */
+/* True when one of `hides` is known by the name `path`, or by a name below it. */
 static bool is_first_name(const char *const *hides, const char *path) {
   size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
   for (size_t i = 0; hides[i] != NULL; i++)
@@ -73,7 +73,7 @@ static bool is_first_name(const char *const *hides, const char *path) {
   return false;
 }
 
-/* The kernel writes a space, a tab, a line's end and a backslash as \040 and the like. */
+/* Decodes \040 and the like: the kernel escapes space, tab, newline and backslash. */
 static void unescape(char *text) {
   char *to = text;
   for (const char *from = text; *from != '\0'; to++) {
@@ -97,8 +97,8 @@ static bool on_known_device(const struct identities *set, const char *device) {
   return false;
 }
 
-/* "36 35 98:0 /root /where ...": only where a hidden path's own device is mounted is looked at, so
- * that a server that is gone is not asked. */
+/* Reads a line "36 35 98:0 /root /where ...". Only mounts of a hidden path's own device are looked
+ * at, so that a dead server is not asked. */
 static void look_at_mount(const struct identities *set, const char *const *hides, char *line,
                           void (*each)(void *ctx, const char *path), void *ctx) {
   char *rest = NULL, *field = strtok_r(line, " ", &rest), *device = NULL;

@@ -16,8 +16,8 @@
 #include <time.h>
 
 enum {
-  LIST_DEPTH = 16, /* folders opened up one below the other: a hidden path is no deeper */
-  UNSURE_NS = 50 * 1000 * 1000 /* a clock of files is no finer than some tick of 10 ms */
+  LIST_DEPTH = 16,             /* nested folders that are opened up: no hidden path is deeper */
+  UNSURE_NS = 50 * 1000 * 1000 /* file times may be only as fine as a tick of 10 ms */
 };
 
 struct rules {
@@ -27,7 +27,7 @@ struct rules {
   struct sandbox_stamps *stamps; /* or NULL */
 };
 
-/* Rights of a newer Landlock than the kernel's are left out. */
+/* Leaves out rights of a Landlock newer than the kernel's. */
 static uint64_t known_rights(int abi, uint64_t rights) {
   if (abi < 2)
     rights &= ~(uint64_t)LL_REFER;
@@ -133,7 +133,7 @@ static bool allow_fd(const struct rules *rules, int fd, bool is_folder) {
   return rights == 0 || ll_allow(rules->fd, fd, rights) == 0;
 }
 
-/* A path that is gone, or that we may not see either, needs no rule. */
+/* Adds a rule. A path that is gone, or that we may not see either, needs none. */
 static bool sandbox_allow(const struct rules *rules, const char *path) {
   struct stat st;
   int fd = open(path, O_PATH | O_CLOEXEC);
@@ -150,7 +150,7 @@ static bool sandbox_allow(const struct rules *rules, const char *path) {
   return ok;
 }
 
-/* A child of a listed folder: the folder's stamp is its own, too. */
+/* Adds a child of a listed folder: the folder's stamp covers it. */
 static bool allow_child(const struct rules *rules, int folder, const struct dirent *entry) {
   struct stat st = {.st_mode = S_IFREG};
   int fd = openat(folder, entry->d_name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
@@ -183,7 +183,7 @@ static bool is_beneath(const char *path, const char *above) {
   return strncmp(path, above, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* A copy of the plan whose hides have their other names with them. */
+/* A copy of the plan whose hides include their other names. */
 struct widened {
   struct sandbox_plan plan;
   char **names; /* owned */
@@ -220,7 +220,7 @@ static void widened_deinit(struct widened *w) {
 
 enum part { PART_SEEN, PART_HIDDEN, PART_MIXED };
 
-/* A path that is named may have hides above it: whoever names a path means it. */
+/* Hides above a path do not count if it is named itself: whoever names a path means it. */
 static enum part part_of_path(const struct sandbox_plan *plan, const char *path, bool named) {
   enum part part = PART_SEEN;
   for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++) {
@@ -239,7 +239,7 @@ static bool plan_sees(const struct sandbox_plan *plan, const char *folder) {
   return below && part_of_path(plan, folder, false) == PART_SEEN;
 }
 
-/* The rests of the hides below one folder: a child is compared with these alone. */
+/* The rests of the hides below one folder: a child is compared only with these. */
 struct rests {
   const char **items;
   size_t n;
@@ -282,7 +282,7 @@ struct opened_up {
 
 static bool allow_children(const struct opened_up *l, int depth);
 
-/* Symbolic links need no rule: what they lead to is asked for. */
+/* Adds one entry. Symbolic links need no rule: their targets are checked instead. */
 static bool allow_entry(const struct opened_up *l, const struct rests *rests, int folder,
                         const struct dirent *entry, int depth) {
   size_t n = strlen(l->path), end = n > 1 ? n : 0, more = strlen(entry->d_name);
@@ -304,7 +304,7 @@ static bool allow_entry(const struct opened_up *l, const struct rests *rests, in
   return ok;
 }
 
-/* Each child by itself, those excepted that are hidden. */
+/* Adds each child by itself, except hidden ones. */
 static bool allow_children(const struct opened_up *l, int depth) {
   struct stat st;
   bool ok = true;
@@ -314,7 +314,7 @@ static bool allow_children(const struct opened_up *l, int depth) {
     stamp_put(l->rules->stamps, l->path, true, stat(l->path, &st) == 0 ? &st : NULL);
     return ok;
   }
-  if (fstat(dirfd(dir), &st) == 0) /* before it is read: what comes later changes its times */
+  if (fstat(dirfd(dir), &st) == 0) /* before reading it: later changes alter its times */
     stamp_put(l->rules->stamps, l->path, true, &st);
   struct rests rests = rests_below(l->plan->hides, l->path);
   for (struct dirent *entry; ok && (entry = readdir(dir)) != NULL;)
@@ -342,8 +342,7 @@ static bool allow_read(const struct sandbox_plan *plan, const struct rules *rule
   return false;
 }
 
-/* A path below a folder that may be walked through, but not listed, is shown by its own rule only.
- */
+/* False if a folder above can be entered but not listed: only the path's own rule shows it. */
 static bool is_listed_above(const char *path) {
   char above[PATH_MAX];
   (void)snprintf(above, sizeof above, "%s", path);
@@ -355,8 +354,8 @@ static bool is_listed_above(const char *path) {
   return true;
 }
 
-/* True when the rules of a folder above show it, too. A path with a link in it is no such: what a
- * folder that is opened up shows are the paths that links lead to. */
+/* True when the rules of a folder above already show it. A path with a link in it does not count:
+ * an opened-up folder shows the paths that links lead to. */
 static bool is_read_above(const struct sandbox_plan *plan, const char *path) {
   char real[PATH_MAX];
   bool below = false;
@@ -366,8 +365,8 @@ static bool is_read_above(const struct sandbox_plan *plan, const char *path) {
          strcmp(real, path) == 0 && is_listed_above(path);
 }
 
-/* A cache that holds a secret now is opened up like any folder; one that holds none is a whole, so
- * that what is new in it is read again. */
+/* Adds a cache. If it holds a secret now, it is opened up like any folder; otherwise it is added
+ * whole, so that new files in it can be read again. */
 static bool allow_cache(const struct sandbox_plan *plan, const struct rules *rules,
                         const char *path) {
   struct stat st;
@@ -412,7 +411,7 @@ static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
          (plan->own == NULL || sandbox_allow(&rules, plan->own));
 }
 
-/* The number is above those that the shim's descriptors have. */
+/* Makes a ruleset whose number is above the shim's descriptors. */
 static int sandbox_ruleset(const struct ll_ruleset *handled) {
   int fd = ll_create(handled);
   if (fd < 0 || fd >= FD_ABOVE_SHIM)
@@ -433,8 +432,8 @@ static int ruleset_filled(int fd, bool ok) {
   return -1;
 }
 
-/* True when the rules show any call's own folder, without a word on it: what is made later in the
- * folder above may be read. */
+/* True when the rules show any call's own folder without naming it: new files in the folder above
+ * may be read. */
 static bool may_serve_again(const struct sandbox_plan *plan) {
   char above[PATH_MAX];
   if (plan->own == NULL || realpath(plan->own, above) == NULL)

@@ -1,4 +1,4 @@
-/* Makes private folders, and removes them whatever a program left in them. */
+/* Makes private folders, and removes them whatever a program left inside. */
 #include "os/tmpdir.h"
 
 #include "base/buf.h"
@@ -18,12 +18,13 @@ static const char *parent_dir(void) {
   return parent != NULL && parent[0] == '/' ? parent : "/tmp";
 }
 
-/* Programs of the same user share it; whoever may write in the folder above cannot. */
+/* Names the folder that one user's programs share. Others cannot enter it, even if they may write
+ * in the folder above. */
 static void tmpdir_folder(struct buf *out) {
   buf_printf(out, "%s/segue-%ld.tmp", parent_dir(), (long)geteuid());
 }
 
-/* Makes the user's own folder. False: its name is taken by somebody else. */
+/* Makes the user's own folder. False: somebody else has its name. */
 static bool tmpdir_enter(struct buf *out) {
   struct stat st;
   tmpdir_folder(out);
@@ -31,7 +32,7 @@ static bool tmpdir_enter(struct buf *out) {
          S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* A program that ends may remove the empty folder between two steps of ours: once more, then. */
+/* Tries twice: another program that ends may remove the empty folder between two of our steps. */
 char *tmpdir_make(struct err *err) {
   struct buf path = {0};
   for (int i = 0; i < 2; i++) {
@@ -84,7 +85,7 @@ void tmpdir_leave(void) {
 struct removal {
   dev_t device;
   int top;             /* the whole, open */
-  unsigned long moved; /* directories that were too deep and are below top now */
+  unsigned long moved; /* directories that were too deep and are now below top */
   const char *path;    /* of the whole, for messages */
   struct err *err;
   bool ok;
@@ -96,7 +97,7 @@ static void tmpdir_failed(struct removal *r, int number, const char *name) {
   r->ok = false;
 }
 
-/* Opens a directory for removal: never through a link, and made ours to change first. -1: errno. */
+/* Opens a directory for removal, never through a link; makes it ours to change. -1: errno. */
 static int open_dir(int parent, const char *name, struct stat *st) {
   char self[64];
   int handle = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -104,7 +105,7 @@ static int open_dir(int parent, const char *name, struct stat *st) {
     return -1;
   (void)snprintf(self, sizeof self, "/proc/self/fd/%d", handle);
   if (fstat(handle, st) == 0 && (st->st_mode & S_IRWXU) != S_IRWXU)
-    (void)chmod(self, S_IRWXU); /* the very directory that is open, whatever its name is now */
+    (void)chmod(self, S_IRWXU); /* the directory that is open, whatever its name is now */
   int fd = openat(handle, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int saved = errno;
   (void)close(handle);
@@ -114,7 +115,7 @@ static int open_dir(int parent, const char *name, struct stat *st) {
 
 static void remove_content(struct removal *r, int fd, unsigned depth);
 
-/* One descriptor a level is open meanwhile, so what is too deep gets its turn from the top. */
+/* Moves what is too deep to the top, to be removed later: each level keeps a descriptor open. */
 static void move_up(struct removal *r, int parent, const char *name) {
   char to[40];
   int rc;
@@ -144,7 +145,7 @@ static void remove_dir(struct removal *r, int parent, const char *name, unsigned
     tmpdir_failed(r, errno, name);
 }
 
-/* Takes fd. Not descending into what is no directory: unlinkat removes a link, not its target. */
+/* Removes the content, closes fd. Only directories are entered: unlinkat removes a link itself. */
 static void remove_content(struct removal *r, int fd, unsigned depth) {
   DIR *dir = fdopendir(fd);
   struct dirent *entry;

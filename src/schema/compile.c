@@ -1,4 +1,4 @@
-/* From indexed entries to a program: the queue of nodes, and what is done once all are there. */
+/* Turns indexed entries into a program: works off the queue of nodes, then finishes the whole. */
 #include "schema/run.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@ bool schema_compile_stopped(const struct compiler *c) {
   return c->status == SCHEMA_TOO_COMPLEX;
 }
 
-/* "/properties/a b/0" to "$.properties[\"a b\"][0]" */
+/* Turns "/properties/a b/0" into "$.properties[\"a b\"][0]". */
 static char *path_of_pointer(const char *pointer) {
   struct buf out = {0}, token = {0};
   buf_puts(&out, "$");
@@ -162,8 +162,7 @@ static void compile_queue(struct compiler *c) {
     schema_compile_entry(c, c->queue[c->queue_done++]);
 }
 
-/* Dynamic references may lead to any used resource that has the anchor: compile those, until no new
- * one turns up. */
+/* Compiles all used resources with the anchor of a dynamic reference, until no new one turns up. */
 static bool compile_dynamic(struct compiler *c) {
   struct schema *s = c->schema;
   size_t nodes;
@@ -197,7 +196,7 @@ static bool compile_dynamic(struct compiler *c) {
   return true;
 }
 
-/* The k-th node that `node` always applies to the same value; NODE_NONE after the last. */
+/* Returns the k-th node that `node` always applies to the same value; NODE_NONE after the last. */
 static uint32_t unconditional(const struct schema *s, uint32_t node, uint32_t k) {
   for (uint32_t i = 0; i < s->nodes[node].count; i++) {
     const struct op *op = &s->ops[s->nodes[node].first + i];
@@ -213,7 +212,7 @@ static uint32_t unconditional(const struct schema *s, uint32_t node, uint32_t k)
   return NODE_NONE;
 }
 
-/* A schema that applies itself to the same value can never come to an end. */
+/* Refuses a schema that applies itself to the same value: it would never end. */
 static bool check_cycles(struct compiler *c) {
   struct schema *s = c->schema;
   size_t n = s->node_count;
@@ -251,8 +250,7 @@ static bool check_cycles(struct compiler *c) {
   return ok;
 }
 
-/* A node which is a reference and nothing else becomes what it refers to. No cycles are left by
- * now. */
+/* Replaces a node that is only a reference by its target. There are no cycles left by now. */
 static void shorten_references(struct schema *s) {
   for (size_t i = 1; i < s->node_count; i++) {
     struct node *node = &s->nodes[i];

@@ -96,7 +96,7 @@ size_t ecma_member_ranges(const struct ecma_member *member,
   return n;
 }
 
-/* At "{...}" after \p or \P. */
+/* Parses the "{...}" after \p or \P. */
 static bool property(struct ecma_parser *s, struct ecma_member *member) {
   static const struct {
     const char *key, *scheme;
@@ -131,7 +131,7 @@ static bool ecma_hex_digits(struct ecma_parser *s, int count, uint32_t *value) {
   return true;
 }
 
-/* After \u: XXXX, a pair of surrogates, or {X...}. */
+/* Parses what follows \u: XXXX, a surrogate pair, or {X...}. */
 static bool unicode_escape(struct ecma_parser *s, uint32_t *value) {
   if (take(s, "{")) {
     const char *from = s->p;
@@ -151,8 +151,7 @@ static bool unicode_escape(struct ecma_parser *s, uint32_t *value) {
   return !utf8_is_surrogate(*value) || ecma_refuse(s, "a lone surrogate can match nothing");
 }
 
-/* Escapes that stand for one character, in and outside classes. `c` is what follows the
- * backslash. */
+/* Parses an escape for one character, in a class or outside. `c` follows the backslash. */
 static bool character_escape(struct ecma_parser *s, char c, uint32_t *value) {
   static const char names[] = "t\tn\nv\vf\fr\r";
   for (const char *p = names; *p; p += 2)
@@ -190,7 +189,8 @@ static bool ecma_character(struct ecma_parser *s, uint32_t *value) {
   return true;
 }
 
-/* One member of a class: a set, or a character in range.low. `in_class`: \b is a backspace. */
+/* Parses one member of a class: a set, or a character in range.low. `in_class`: \b is a
+ * backspace. */
 static bool ecma_member(struct ecma_parser *s, bool in_class, struct ecma_member *member) {
   *member = (struct ecma_member){0};
   if (!take(s, "\\"))
@@ -222,7 +222,7 @@ static const struct ecma_member **member_add(struct ecma_parser *s, const struct
   return &copy->next;
 }
 
-/* At what follows "[". A minus beside a set, or at an end, is a character. */
+/* Parses what follows "[". A minus beside a set, or at either end, is a character. */
 static bool class_members(struct ecma_parser *s, struct ecma_node *class) {
   const struct ecma_member **last = &class->members;
   class->negated = take(s, "^");
@@ -236,7 +236,7 @@ static bool class_members(struct ecma_parser *s, struct ecma_node *class) {
       if (!ecma_member(s, true, &high))
         return false;
       low.range.high = high.set ? low.range.low : high.range.low;
-      s->p = high.set ? minus : s->p; /* the set is read once more, behind the minus */
+      s->p = high.set ? minus : s->p; /* read the set again, after the minus */
       if (low.range.high < low.range.low)
         return ecma_refuse(s, "a range whose end comes before its beginning");
       last = member_add(s, last, &low);
@@ -259,7 +259,7 @@ static struct ecma_node *ecma_class_of(struct ecma_parser *s, const struct ecma_
 
 /* --- groups and references --- */
 
-/* At "name>". */
+/* Parses "name>". */
 static bool group_name(struct ecma_parser *s, struct str *name) {
   enum { GROUP_NAME_MAX = 30 }; /* PCRE2 takes 32 */
   const char *from = s->p;
@@ -277,7 +277,7 @@ static void name_add(struct ecma_parser *s, struct ecma_name **list, struct ecma
   *list = name;
 }
 
-/* Groups may be named after what refers to them. */
+/* Resolves references last: a group may be named after them. */
 static bool resolve_backs(struct ecma_parser *s) {
   for (const struct ecma_name *back = s->backs; back; back = back->next) {
     for (const struct ecma_name *named = s->named; named && back->node->name.n > 0;
@@ -294,7 +294,7 @@ static bool resolve_backs(struct ecma_parser *s) {
 
 static struct ecma_node *ecma_alternatives(struct ecma_parser *s);
 
-/* At the "(". */
+/* Parses a group, from its "(" on. */
 static struct ecma_node *ecma_group(struct ecma_parser *s) {
   struct ecma_node *node = NULL;
   if (++s->nesting > PATTERN_NESTING_MAX) {
@@ -338,7 +338,7 @@ static struct ecma_node *ecma_group(struct ecma_parser *s) {
   return node;
 }
 
-/* Behind a backslash: \b, \B and references; NULL, without an error, if it is none of them. */
+/* Parses \b, \B and references, after the backslash. NULL without an error: it is none of them. */
 static struct ecma_node *ecma_escape(struct ecma_parser *s) {
   char c = s->end - s->p > 1 ? s->p[1] : '\0';
   struct ecma_node *node = NULL;
@@ -369,7 +369,7 @@ static bool ecma_number(struct ecma_parser *s, uint32_t *value) {
   return s->p > from;
 }
 
-/* A quantifier, if there is one at p; "{,2}" and "{x}" are none. */
+/* Parses a quantifier, if there is one; "{,2}" and "{x}" are none. */
 static bool ecma_quantifier(struct ecma_parser *s, uint32_t *min, uint32_t *max) {
   const char *from = s->p;
   char c = s->p < s->end ? *s->p : '\0';

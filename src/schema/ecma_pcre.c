@@ -1,10 +1,10 @@
-/* Writes ECMA-262 patterns in PCRE2's syntax, where what differs (\s, ., names of properties) means
- * what ECMA-262 says. */
+/* Writes ECMA-262 patterns in PCRE2's syntax. Where the two differ (\s, ., names of properties),
+ * the result means what ECMA-262 says. */
 #include "schema/ecma.h"
 
 #include <string.h>
 
-/* The long names of ECMA-262 and what PCRE2 calls them. */
+/* Maps the long names of ECMA-262 to PCRE2's. */
 static const char *const categories[][2] = {
     {"Cased_Letter", "L&"},
     {"Close_Punctuation", "Pe"},
@@ -73,7 +73,7 @@ static void pcre_member(const struct ecma_member *member, struct buf *out) {
     pcre_property(member, out);
     return;
   }
-  if (member->set && strchr("DwW", member->set)) { /* the same there, and quicker than ranges */
+  if (member->set && strchr("DwW", member->set)) { /* the same there, and faster than ranges */
     buf_printf(out, "\\%c", member->set);
     return;
   }
@@ -112,7 +112,7 @@ static void pcre_kids(const struct ecma_node *node, const char *between, struct 
   }
 }
 
-/* Inside of parentheses, or as a whole: alternatives need none of their own. */
+/* Writes a node inside parentheses or on its own, where alternatives need no parentheses. */
 static void pcre_inside(const struct ecma_node *node, struct buf *out) {
   if (node->kind == ECMA_ALT)
     pcre_kids(node, "|", out);
@@ -142,7 +142,7 @@ static void pcre_repeat(const struct ecma_node *node, struct buf *out) {
   buf_puts(out, node->lazy ? "?" : "");
 }
 
-/* `repeated`: what is written must be one item. */
+/* Writes a node. `repeated`: it must come out as a single item. */
 static void pcre_node(const struct ecma_node *node, bool repeated, struct buf *out) {
   switch (node->kind) {
   case ECMA_SEQ:

@@ -1,5 +1,5 @@
-/* The ops of one node, from the keywords of its schema. The order here is the order of checks and
- * of errors. */
+/* Writes the ops of one node from the keywords of its schema. Their order here is the order of
+ * checks and errors. */
 #include "schema/program.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum {
   ON_STRING = 1 << JSON_STRING,
   ON_NUMBER = TYPE_NUMBER,
   ON_ANY = TYPE_ANY,
-  TABLE_FROM = 8 /* names in a linear list at most */
+  TABLE_FROM = 8 /* longest linear list of names */
 };
 
 struct emit {
@@ -91,7 +91,7 @@ static void emit_enum(struct emit *e, const json_t *values, bool is_const) {
       break;
     case JSON_INTEGER:
       o->integers[o->integer_count++] = json_integer_value(value);
-      o->others[o->other_count++] = value; /* a real may equal it */
+      o->others[o->other_count++] = value; /* a real may be equal to it */
       break;
     case JSON_REAL:
     case JSON_OBJECT:
@@ -360,8 +360,8 @@ static bool has_keyword(const struct emit *e, const json_t *schema, enum keyword
   return have[id] != NULL;
 }
 
-/* {"properties": {K: {"const": WORD}}, "required": [K]}: how a record's `type` chooses its shape.
- * One look at a member answers it. */
+/* Recognizes {"properties": {K: {"const": WORD}}, "required": [K]}, by which a record's `type`
+ * chooses its shape: a look at one member answers it. */
 static void note_discriminator(const struct emit *e, struct if_op *o) {
   json_t *condition = (json_t *)e->have[K_IF];
   json_t *properties = json_object_get(condition, "properties");

@@ -1,4 +1,4 @@
-/* Errors and their words: for a person, and for a model that is to mend its output. */
+/* Puts errors into words, for a person and for a model that has to correct its output. */
 #include "schema/run.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ bool schema_errors_add(struct schema_errors *errors, char *path, char *pointer, 
   assert(path && pointer && schema_path && keyword && message);
   for (size_t i = 0; i < errors->count; i++)
     if (!strcmp(errors->items[i].pointer, pointer) && !strcmp(errors->items[i].message, message)) {
-      error_deinit(&error); /* two parts of a schema may ask for the same */
+      error_deinit(&error); /* two parts of a schema may require the same */
       return true;
     }
   if (errors->count == SCHEMA_ERRORS_MAX) {
@@ -91,8 +91,7 @@ static bool plain_name(const char *key, size_t n) {
   return true;
 }
 
-/* A path has as many levels as the value; only the innermost are kept of one that is absurdly deep.
- */
+/* A path has as many levels as the value; if it is absurdly deep, only the innermost are kept. */
 enum { PATH_LEVELS_MAX = 300 };
 
 static size_t path_levels(const struct path_step *path, const struct path_step **levels) {

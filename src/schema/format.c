@@ -1,5 +1,5 @@
-/* `format`: dates and times (RFC 3339), addresses of hosts and mail, identifiers. URIs are in
- * schema/format_uri.c, host names in schema/format_host.c. */
+/* Checks `format`: dates and times (RFC 3339), addresses of hosts and mail, identifiers. URIs are
+ * in schema/format_uri.c, host names in schema/format_host.c. */
 #include "schema/format.h"
 
 #include <assert.h>
@@ -68,7 +68,7 @@ static bool read_time(struct format_cursor *c) {
   if (hour > 23 || minute > 59 || second > 60)
     return false;
   int utc = (hour * 60 + minute + away + 2 * 1440) % 1440;
-  return second < 60 || utc == 1439; /* a leap second is the last of a UTC day */
+  return second < 60 || utc == 1439; /* a leap second is the last second of a UTC day */
 }
 
 static bool check_date(const char *text, size_t length) {
@@ -87,8 +87,8 @@ static bool check_date_time(const char *text, size_t length) {
          read_time(&c) && c.p == c.end;
 }
 
-/* Numbers with units in the order of `units`, none skipped between two that are there (RFC 3339,
- * appendix A). */
+/* Reads numbers with units in the order of `units`; between two that are present, none may be
+ * skipped (RFC 3339, appendix A). */
 static bool read_units(struct format_cursor *c, const char *units) {
   const char *last = NULL;
   while (c->p < c->end && is_decimal(*c->p)) {
@@ -207,7 +207,7 @@ static bool atom_char(char c, bool international) {
          (international && (unsigned char)c >= 0x80);
 }
 
-/* The part before the last @: a dot-atom or a quoted string (RFC 5321 4.1.2). */
+/* Checks the part before the last @: a dot-atom or a quoted string (RFC 5321 4.1.2). */
 static bool mail_local(const char *p, size_t n, bool international) {
   if (!n || n > 64)
     return false;

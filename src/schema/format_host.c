@@ -1,9 +1,9 @@
-/* `format` hostname (RFC 1123) and idn-hostname (RFC 5890 to 5893): labels, punycode, contextual
- * rules.
+/* Checks `format` hostname (RFC 1123) and idn-hostname (RFC 5890 to 5893): labels, punycode,
+ * contextual rules.
  *
- * Which characters a label may have comes from the regular expression engine's Unicode tables. What
- * RFC 5892 derives from NFKC is approximated by leaving out the compatibility blocks, and a
- * joiner's neighbours by their script. */
+ * The regular expression engine's Unicode tables say which characters a label may have. Rules that
+ * RFC 5892 derives from NFKC are approximated by leaving out the compatibility blocks, and a
+ * joiner's neighbours are judged by their script. */
 #include "schema/format.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ enum { HOST_BYTES_MAX = 253, LABEL_BYTES_MAX = 63 };
   "\\x{f84}\\x{1039}\\x{103a}\\x{1714}\\x{1734}\\x{17d2}\\x{1a60}\\x{1b44}\\x{1baa}\\x{1bab}"      \
   "\\x{a806}\\x{a8c4}\\x{a953}\\x{a9c0}\\x{aaf6}\\x{abed}]"
 
-/* A label with characters beyond ASCII, in PCRE2's syntax. */
+/* Matches a label with characters beyond ASCII, in PCRE2's syntax. */
 static const char label_pattern[] =
     "^(?!\\p{M})(?!-)(?!.*-$)(?!..--)"
     "(?:(?!.*\\x{30fb})|(?=.*[\\p{sc:Hiragana}\\p{sc:Katakana}\\p{sc:Han}]))"
@@ -28,7 +28,7 @@ static const char label_pattern[] =
     "|(?<=" VIRAMA ")[\\x{200c}\\x{200d}]|(?<=\\p{Arabic})\\x{200c}(?=\\p{Arabic})"
     "|\\x{30fb})+$";
 
-/* RFC 5893: what the labels of a name with right-to-left characters must be like. */
+/* RFC 5893: restricts the labels of a name with right-to-left characters. */
 static const char rtl_pattern[] = "[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}]";
 static const char bidi_pattern[] =
     "^(?:(?!.*\\p{bc:EN}.*\\p{bc:AN})(?!.*\\p{bc:AN}.*\\p{bc:EN})[\\p{bc:R}\\p{bc:AL}]"
@@ -74,7 +74,7 @@ static unsigned puny_digit(char c) {
   return is_alpha(c) ? (unsigned)(c | 32) - 'a' : (unsigned)BASE;
 }
 
-/* Into `points`; 0 if it is not punycode. */
+/* Decodes into `points`; returns 0 if it is not punycode. */
 static size_t puny_decode(const char *text, size_t length, uint32_t *points) {
   size_t n = 0, in = 0;
   for (size_t i = length; i-- > 0;)
@@ -115,7 +115,7 @@ static size_t puny_decode(const char *text, size_t length, uint32_t *points) {
   return n;
 }
 
-/* Length of the encoding without "xn--", at most LABEL_BYTES_MAX + 1; written to `out`. */
+/* Encodes to `out`, without "xn--"; returns the length, at most LABEL_BYTES_MAX + 1. */
 static size_t puny_encode(const uint32_t *points, size_t n, char *out) {
   size_t length = 0, done = 0;
   for (size_t i = 0; i < n; i++)
@@ -160,7 +160,7 @@ static size_t puny_encode(const uint32_t *points, size_t n, char *out) {
 
 /* --- labels --- */
 
-/* A name as it is read: its labels in Unicode, and what they come to on the wire. */
+/* A name while it is read: its labels in Unicode, and its length on the wire. */
 struct name {
   char text[4 * (HOST_BYTES_MAX + 2)];
   size_t length;
@@ -181,7 +181,7 @@ static bool check_u_label(struct name *name, const uint32_t *points, size_t n) {
   return engine_match(label_pattern, name->text + from, name->length - from - 1);
 }
 
-/* "xn--...": it must decode to a label which encodes to the same again. */
+/* Checks an "xn--..." label: it must decode to a label that encodes to the same again. */
 static bool check_a_label(struct name *name, const char *text, size_t length) {
   uint32_t points[LABEL_BYTES_MAX + 2];
   char again[LABEL_BYTES_MAX + 8];
@@ -240,7 +240,7 @@ static bool check_bidi(const struct name *name) {
   return true;
 }
 
-/* Length of a separator of labels at `text`, 0 if there is none. */
+/* Returns the length of the label separator at `text`, 0 if there is none. */
 static size_t separator(const char *text, size_t length, bool international) {
   static const char *const dots[] = {"\xe3\x80\x82", "\xef\xbc\x8e", "\xef\xbd\xa1"};
   if (text[0] == '.')

@@ -1,9 +1,9 @@
-/* `format` uri, uri-reference (RFC 3986), iri, iri-reference (RFC 3987), uri-template (RFC 6570).
- */
+/* Checks `format` uri, uri-reference (RFC 3986), iri, iri-reference (RFC 3987), uri-template (RFC
+ * 6570). */
 #include "schema/format.h"
 
-/* Characters of `allowed` beyond the unreserved ones, percent escapes, and, in an IRI, those beyond
- * ASCII. */
+/* Allows the characters of `allowed`, unreserved ones and percent escapes; in an IRI also those
+ * beyond ASCII. */
 static bool all_of(const char *p, size_t n, const char *allowed, bool iri) {
   for (size_t i = 0; i < n; i++) {
     char c = p[i];

@@ -1,13 +1,12 @@
-/* Guesses what a wrong value was meant to be: names that look alike, and the member by which
- * alternatives are told apart. */
+/* Guesses what was meant: names that look alike, and the member that tells alternatives apart. */
 #include "schema/run.h"
 
 #include <stdio.h>
 
 enum { ALIKE_BYTES_MAX = 40, NAMES_LOOKED_AT = 64 };
 
-/* Small letters, digits and what is beyond ASCII: firstName and first_name are one name. 0: it is
- * too long. */
+/* Keeps lower-case letters, digits and everything beyond ASCII, so that firstName and first_name
+ * are one name. Returns 0 if it is too long. */
 static size_t plain_of(struct str name, char out[ALIKE_BYTES_MAX]) {
   size_t n = 0;
   for (size_t i = 0; i < name.n; i++) {
@@ -27,7 +26,7 @@ static size_t lesser(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-/* The number of letters to change, leave out, insert or swap with a neighbour. */
+/* Counts the letters to change, omit, insert or swap with a neighbour. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m) {
   size_t rows[3][ALIKE_BYTES_MAX + 1]; /* of this letter and the two before */
   for (size_t k = 0; k <= m; k++)
@@ -54,7 +53,7 @@ static bool names_alike(struct vm *vm, struct str a, struct str b) {
   return edit_distance(x, n, y, m) <= (shorter < 3 ? 0 : 1 + shorter / 6);
 }
 
-/* Nobody reads the hint of an error that is only counted. */
+/* Skips hints for errors that are only counted: nobody reads them. */
 static bool wants_hints(const struct vm *vm) {
   return vm->errors && vm->errors->count < SCHEMA_ERRORS_MAX && vm->work >= 0;
 }
@@ -94,7 +93,7 @@ struct str schema_unknown_like(struct vm *vm, const struct object_op *o, const j
 
 enum { FOLLOWED_MAX = 8, KINDS_SHOWN = 24 };
 
-/* The OP_ENUM that fixes the values of a node, or of what it refers to; NULL: there is none. */
+/* Finds the OP_ENUM that fixes the values of a node or of its target; NULL if there is none. */
 static const struct op *fixed_values(const struct schema *s, uint32_t index, int levels) {
   if (index == NODE_NONE || levels == 0)
     return NULL;
@@ -115,7 +114,7 @@ struct discriminator { /* a member of a branch with fixed values */
   bool required;
 };
 
-/* The first such member of a branch, or the one called `name` (p NULL: any). */
+/* Finds the first such member of a branch, or the one called `name` (p NULL: any). */
 static bool find_discriminator(struct vm *vm, uint32_t index, struct str name, int levels,
                                struct discriminator *found) {
   const struct schema *s = vm->schema;

@@ -28,7 +28,7 @@ bool schema_anchor_find(const struct map *map, uint32_t resource, const char *na
   return map_get(map, (struct str){key, n}, entry);
 }
 
-/* "^[A-Za-z_][-A-Za-z0-9._]*$" */
+/* Matches "^[A-Za-z_][-A-Za-z0-9._]*$". */
 static bool anchor_name(const char *name) {
   static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
   return *name && strchr(first, *name) &&
@@ -87,7 +87,7 @@ static bool type_known(const json_t *name) {
   return false;
 }
 
-/* The name of a type, or several. */
+/* True for the name of a type, or a list of names. */
 static bool type_or_types(const json_t *value) {
   if (!json_is_array(value))
     return type_known(value);
@@ -106,7 +106,7 @@ static bool all_strings(const json_t *list) {
   return true;
 }
 
-/* Says what the value of a keyword must be; NULL if it is. Subschemas check themselves. */
+/* Says what the value of a keyword must be; NULL if it is that. Subschemas check themselves. */
 static const char *shape_wrong(enum shape shape, const json_t *value) {
   switch (shape) {
   case SHAPE_ANY:
@@ -260,7 +260,7 @@ static bool uri_add(struct compiler *c, uint32_t entry, const char *uri, uint32_
                               uri);
 }
 
-/* $id: makes a resource of its own, or (draft 07, "#name") an anchor. */
+/* Reads $id: it makes a resource or (draft 07, "#name") an anchor. */
 static bool index_id(struct compiler *c, uint32_t entry, const char *id) {
   struct schema *s = c->schema;
   struct schema_resource resource = s->resources[s->entries[entry].resource];
@@ -327,7 +327,7 @@ bool schema_index_schema(struct compiler *c, const json_t *schema, uint32_t pare
     return schema_compile_error(c, parent, suffix, "", "a schema must be an object, true or false");
   }
   if (json_is_boolean(schema) && !entry_out)
-    return true; /* true and false are shared values: they get a place where they are used */
+    return true; /* true and false are shared values: they get a place at each use */
   if (s->entry_count >= SCHEMA_NODES_MAX)
     return schema_compile_too_complex(c, "too many subschemas");
   s->entries = xgrow(s->entries, &s->entry_capacity, s->entry_count + 1, sizeof *s->entries);

@@ -1,4 +1,4 @@
-/* The table of all keywords of the three drafts, and words for statuses. */
+/* Lists all keywords of the three drafts, and names the statuses. */
 #include "schema/program.h"
 
 #include <string.h>
@@ -9,8 +9,8 @@
 #define NEW   (DIALECT_2019 | DIALECT_2020)
 #define ALL   (DIALECT_07 | DIALECT_2019 | DIALECT_2020)
 
-/* A name can stand here twice, for different drafts. `dependencies` lives on in the later ones, as
- * the suite's optional tests have it. */
+/* A name can appear twice, for different drafts. The later drafts keep `dependencies`, as the
+ * suite's optional tests expect. */
 static const struct keyword keywords[] = {
     {"$id", K_ID, SHAPE_STRING, ALL, VOCAB_CORE},
     {"$schema", K_SCHEMA, SHAPE_STRING, ALL, VOCAB_CORE},

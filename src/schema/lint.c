@@ -10,7 +10,7 @@ struct linting {
   struct schema_errors *warnings;
   unsigned nodes;
   bool bound;     /* some keyword bounds a value */
-  bool free_leaf; /* some value is neither boolean nor null nor one of an enum */
+  bool free_leaf; /* some value is neither boolean, null nor one of an enum */
 };
 
 /* --- looking at one schema --- */
@@ -53,12 +53,12 @@ static bool has_type(const json_t *type, const char *name) {
   return false;
 }
 
-/* May the value be null, so that a model can say it has none? */
+/* May the value be null, so that a model can say that it has none? */
 static bool takes_null(struct linting *l, const json_t *schema, int levels) {
   static const char *const choices[] = {"anyOf", "oneOf"};
   const json_t *type, *options;
   if (levels == 0 || ++l->nodes > LINT_NODES)
-    return true; /* nothing is said about what is too deep or too large to look at */
+    return true; /* no warning about what is too deep or too large to check */
   schema = lint_resolve(l, schema);
   if (!json_is_object(schema))
     return json_is_true(schema);
@@ -80,7 +80,7 @@ static bool takes_null(struct linting *l, const json_t *schema, int levels) {
   return true;
 }
 
-/* One of a few values: those stand in the schema. */
+/* True for a choice of a few values, which the schema names itself. */
 static bool is_choice(struct linting *l, const json_t *schema, int levels) {
   static const char *const choices[] = {"anyOf", "oneOf"};
   if (levels == 0 || ++l->nodes > LINT_NODES)
@@ -100,7 +100,7 @@ static bool is_choice(struct linting *l, const json_t *schema, int levels) {
   return false;
 }
 
-/* Members that a model makes up itself: it always has something for them. */
+/* True for members that a model makes up itself: it always has something for them. */
 static bool is_own_words(const char *name) {
   static const char *const names[] = {
       "reason",   "reasoning",  "rationale",   "explanation", "justification", "analysis",
@@ -115,7 +115,7 @@ static bool is_own_words(const char *name) {
   return false;
 }
 
-/* "a text", ... of what takes a fact; NULL if it takes none. */
+/* Returns "a text" and the like for a value that states a fact; NULL if it states none. */
 static const char *fact_of(struct linting *l, const json_t *schema) {
   const json_t *type;
   schema = lint_resolve(l, schema);

@@ -1,4 +1,4 @@
-/* Which members of an object or array have been evaluated, for unevaluatedProperties and
+/* Marks which members of an object or array were evaluated, for unevaluatedProperties and
  * unevaluatedItems. */
 #include "schema/run.h"
 

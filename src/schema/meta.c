@@ -1,5 +1,5 @@
-/* The metaschemas of drafts 07, 2019-09 and 2020-12, as published at json-schema.org (AFL 2.1 or
- * BSD 3-clause), without white space. */
+/* Holds the metaschemas of drafts 07, 2019-09 and 2020-12, as published at json-schema.org (AFL 2.1
+ * or BSD 3-clause), without white space. */
 #include "schema/support.h"
 
 #include <string.h>

@@ -55,8 +55,8 @@ struct place outline_join(struct walk *walk, struct place a, struct place b) {
   return (struct place){nodes, a.count + b.count};
 }
 
-/* Where a dynamic reference leads when the root's resource has the anchor, as it does in a schema
- * that extends another; else where it stands. */
+/* Follows a dynamic reference to the root's resource if that has the anchor, as in a schema that
+ * extends another; otherwise to where it is defined. */
 static uint32_t reference_target(const struct schema *s, const struct op *op) {
   if (op->code == OP_DYNAMIC_REF && s->dynamic) {
     uint32_t resource = s->nodes[s->root].resource;
@@ -95,7 +95,7 @@ static bool gather_nodes(struct gathering *g, struct place place) {
   for (uint32_t i = 0; i < place.count; i++)
     if (!gather_add(g, place.nodes[i]))
       return false;
-  for (size_t i = 0; i < g->count; i++) { /* the list grows while it is read */
+  for (size_t i = 0; i < g->count; i++) { /* the list grows during the loop */
     const struct node *node = &s->nodes[g->nodes[i]];
     g->ops += node->count;
     for (uint32_t k = 0; k < node->count; k++) {
@@ -195,7 +195,7 @@ static bool add_fields(struct walk *walk, struct outline *outline, struct map *n
   return true;
 }
 
-/* The fields are gathered in memory that grows, then kept in the arena. */
+/* Gathers the fields in growing memory, then keeps them in the arena. */
 static bool find_fields(struct walk *walk, struct outline *outline) {
   struct map names = {0};
   size_t capacity = 0;

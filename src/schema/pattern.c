@@ -1,4 +1,4 @@
-/* Compiles ECMA-262 patterns with PCRE2, and matches within bounds of steps and memory. */
+/* Compiles ECMA-262 patterns with PCRE2, and matches within limits on steps and memory. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "schema/pattern.h"
 
@@ -10,7 +10,7 @@
 #include <pcre2.h>
 #include <stdio.h>
 
-/* Most patterns of real schemas are simple enough to be decided without an engine. */
+/* Most patterns of real schemas are simple enough to decide without an engine. */
 enum pattern_kind { KIND_REGEX, KIND_ALWAYS, KIND_PREFIX, KIND_EQUAL, KIND_CONTAINS, KIND_REPEAT };
 
 struct pattern {
@@ -89,7 +89,8 @@ static enum pattern_status compile_regex(struct pattern *p, const char *source, 
   return PATTERN_INVALID;
 }
 
-/* Letters, digits and ranges of them in ASCII, so often and nothing else: ^[0-9a-f]{64}$ */
+/* Compiles a class of ASCII letters, digits and their ranges, with a count and nothing else, such
+ * as ^[0-9a-f]{64}$. */
 static bool compile_repeat(struct pattern *p, const char *text, size_t length) {
   enum { TIMES_MAX = 1000 };
   const char *at = text + 2, *end = text + length;
@@ -190,8 +191,8 @@ void pattern_free(struct pattern *pattern) {
 
 /* --- matching --- */
 
-/* Match data and context come from the scratch's own bytes: a match allocates nothing if the engine
- * is compiled. */
+/* Match data and context are allocated from the scratch itself: with a compiled engine a match
+ * allocates nothing. */
 static void *scratch_malloc(PCRE2_SIZE size, void *data) {
   struct pattern_scratch *scratch = data;
   size_t rounded = (size + 15) & ~(size_t)15;
@@ -245,9 +246,9 @@ static enum pattern_result match_regex(const struct pattern *p, struct pattern_s
                                        const char *text, size_t length) {
   enum { FEW_STEPS = 500, STEPS_A_UNIT = 400, SLOW = 10 }; /* measured: 7 to 40 times */
   scratch_prepare(scratch);
-  /* The engine counts steps anew at each start position: the limit shrinks as the text grows. First
-   * few steps, which are enough nearly always and cost little of the caller's budget even if all
-   * are used, then many. */
+  /* The engine counts steps anew at each start position, so the limit shrinks as the text grows. It
+   * gets few steps first, which nearly always suffice and cost little of the caller's budget even
+   * if all are used, and many only after that. */
   size_t starts = p->anchored ? 1 : length + 1;
   size_t most = PATTERN_TOTAL_STEPS_MAX / starts + 1;
   most = most < PATTERN_STEPS_MAX ? most : PATTERN_STEPS_MAX;

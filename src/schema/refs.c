@@ -1,11 +1,11 @@
-/* References: from a URI to an entry, loading and indexing documents on the way. */
+/* Follows references from a URI to an entry, loading and indexing documents on the way. */
 #include "schema/program.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIALECT_LEVELS_MAX = 8 }; /* metaschemas that are described by a metaschema ... */
+enum { DIALECT_LEVELS_MAX = 8 }; /* levels of metaschemas that describe metaschemas */
 
 static json_t *document_find(struct compiler *c, const char *uri) {
   const struct schema_registry *registry = c->opts ? c->opts->registry : NULL;
@@ -24,7 +24,7 @@ static json_t *document_find(struct compiler *c, const char *uri) {
     schema_compile_too_complex(c, "a schema document is nested too deeply");
     return NULL;
   }
-  json_t *copy = json_deep_copy(found); /* no value stands in two places of a copy */
+  json_t *copy = json_deep_copy(found); /* in a copy no value occurs at two places */
   json_decref(found);
   assert(copy); /* its depth was checked */
   return copy;
@@ -59,7 +59,7 @@ static const struct {
     {"format-assertion", VOCAB_FORMAT_ASSERTION},
 };
 
-/* False if a vocabulary is required that is not known here. */
+/* Reads the vocabularies. False: an unknown one is required. */
 static bool vocabularies_read(const json_t *list, uint8_t dialect, uint8_t *vocabularies) {
   const char *prefix = "https://json-schema.org/draft/2020-12/vocab/";
   if (dialect == DIALECT_2019)
@@ -105,8 +105,7 @@ bool schema_dialect_find(struct compiler *c, const char *uri, uint8_t *dialect,
   return ok;
 }
 
-/* The resource of an absolute URI without fragment; NODE_NONE if there is none or something failed.
- */
+/* Finds the resource of an absolute URI without fragment. NODE_NONE: none, or a failure. */
 static uint32_t ref_resource(struct compiler *c, const char *uri,
                              const struct schema_resource *from) {
   uint32_t resource;
@@ -121,7 +120,7 @@ static uint32_t ref_resource(struct compiler *c, const char *uri,
   return resource;
 }
 
-/* One token of a JSON Pointer, unescaped, into *out; returns what follows it. */
+/* Reads one token of a JSON Pointer into *out, unescaped; returns the rest. */
 static const char *pointer_token(const char *p, struct buf *out) {
   out->n = 0;
   buf_append(out, "", 0);
@@ -143,8 +142,7 @@ static const json_t *ref_member(const json_t *value, const struct buf *token) {
   return json_array_get(value, strtoul(token->p, NULL, 10));
 }
 
-/* Follows `pointer` from the entry `from`. Where no known keyword leads, the target is indexed now.
- */
+/* Follows `pointer` from entry `from`. A target that no known keyword leads to is indexed now. */
 static bool pointer_find(struct compiler *c, uint32_t from, const char *pointer, uint32_t *entry) {
   const json_t *at = c->schema->entries[from].schema;
   const char *rest = pointer; /* of the pointer, below the entry `from` */

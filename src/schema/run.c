@@ -1,9 +1,9 @@
-/* The interpreter: a node against a value. */
+/* Interprets a program: checks a value against a node. */
 #include "schema/run.h"
 
 #include <assert.h>
 
-/* A bound was hit; `limit` (static) says which. Returns false. */
+/* Notes that a limit was reached; `limit` (static) says which. Returns false. */
 static bool schema_run_trouble(struct vm *vm, const char *limit) {
   if (vm->trouble == SCHEMA_OK) {
     vm->trouble = SCHEMA_TOO_COMPLEX;
@@ -63,7 +63,7 @@ static bool enum_has(struct vm *vm, const struct enum_op *o, const json_t *value
         return true;
     vm->work -= o->integer_count / 8;
     if (o->integer_count == o->other_count)
-      return false; /* no real, no array, no object among the rest */
+      return false; /* the rest holds no real, array or object */
     break;
   }
   case JSON_REAL:
@@ -92,7 +92,7 @@ static bool run_dynamic(struct vm *vm, const struct op *op, const json_t *value,
   const struct schema *s = vm->schema;
   uint32_t node = op->node;
   const struct scope *scope = vm->scope;
-  for (int64_t n = 1; scope; scope = scope->outer, n++) { /* the outermost that has it wins */
+  for (int64_t n = 1; scope; scope = scope->outer, n++) { /* the outermost scope that has it wins */
     uint32_t found = s->dynamic[op->index * s->resource_count + scope->resource];
     if (found != NODE_NONE)
       node = found;
@@ -101,7 +101,7 @@ static bool run_dynamic(struct vm *vm, const struct op *op, const json_t *value,
   return schema_run_node(vm, node, value, marks);
 }
 
-/* Ops that look at the value itself, not at its parts. */
+/* Runs ops that look at the value itself, not at its parts. */
 static bool run_plain(struct vm *vm, const struct op *op, const json_t *value) {
   size_t first, second;
   switch ((int)op->code) {
@@ -206,8 +206,7 @@ static bool run_ops(struct vm *vm, const struct node *node, const json_t *value,
   return ok;
 }
 
-/* With marks of its own, for unevaluated*; what they hold goes up only if the value is valid here.
- */
+/* Runs a node with marks of its own, for unevaluated*; only a valid value passes them up. */
 static bool run_tracked(struct vm *vm, const struct node *node, const json_t *value,
                         struct marks *outer) {
   struct marks marks;
@@ -297,7 +296,7 @@ bool schema_valid(const struct schema *schema, const json_t *value) {
   return run_schema(schema, value, NULL, &limit) == SCHEMA_OK;
 }
 
-/* An error of the value as a whole. */
+/* Adds an error about the value as a whole. */
 static void add_plain_error(struct schema_errors *errs, const char *message) {
   schema_errors_add(errs, xstrdup("$"), xstrdup(""), xstrdup(""), "", xstrdup(message));
 }
@@ -314,7 +313,7 @@ enum schema_status schema_check(const struct schema *schema, const json_t *value
     run_schema(schema, value, errs, &limit);
     schema_errors_sort(errs, before);
     if (errs->count == before &&
-        errs->dropped == dropped) /* telling takes more work than knowing */
+        errs->dropped == dropped) /* reporting takes more work than deciding */
       add_plain_error(errs, value ? "does not match the schema" : "there is no value");
   } else if (status == SCHEMA_TOO_COMPLEX) {
     add_plain_error(errs, limit);

@@ -1,11 +1,11 @@
-/* allOf, anyOf, oneOf, not and if: several schemas on one value, and what to say if they do not
- * agree. */
+/* Runs allOf, anyOf, oneOf, not and if: applies several schemas to one value, and explains why they
+ * do not agree. */
 #include "schema/run.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Quietly, and with marks that count only if the branch is valid. */
+/* Runs a branch without reporting errors; its marks count only if it is valid. */
 static bool run_branch(struct vm *vm, uint32_t node, const json_t *value, struct marks *marks) {
   struct schema_errors *errors = vm->errors;
   vm->errors = NULL;
@@ -24,7 +24,7 @@ static bool run_branch(struct vm *vm, uint32_t node, const json_t *value, struct
   return ok;
 }
 
-enum { BRANCHES_SHOWN = 16 }; /* alternatives looked at for an explanation */
+enum { BRANCHES_SHOWN = 16 }; /* alternatives examined for an explanation */
 
 struct closest {
   uint32_t branch;
@@ -65,7 +65,7 @@ static void try_branch(struct vm *vm, const struct list_op *list, uint32_t i, co
   schema_errors_deinit(&inner);
 }
 
-/* None of the branches holds. If only one can be meant, its own errors say it best. */
+/* Explains why no branch matches. If only one can be meant, its own errors say it best. */
 static void explain_none(struct vm *vm, const struct node *node, const struct op *op,
                          const json_t *value) {
   const struct list_op *list = op->u.list;

@@ -1,4 +1,4 @@
-/* The ops that walk over the members of an object or the items of an array. */
+/* Runs the ops that walk over the members of an object or the items of an array. */
 #include "schema/run.h"
 
 #include <assert.h>
@@ -29,7 +29,7 @@ static void report_missing(struct vm *vm, const struct node *node, const struct 
   buf_puts(&message, "the required property ");
   schema_quote_text(name.p, name.n, &message);
   buf_puts(&message, " is missing");
-  if (!o->additional_is_false) /* else it is told of the member that is there */
+  if (!o->additional_is_false) /* otherwise the error about the extra member says it */
     like = schema_unknown_like(vm, o, value, name);
   if (like.p) {
     buf_puts(&message, " (is ");
@@ -39,7 +39,7 @@ static void report_missing(struct vm *vm, const struct node *node, const struct 
   schema_report_text(vm, node, "/required", "required", &message);
 }
 
-/* " (did you mean "a"? allowed: "a", "b")" */
+/* Writes " (did you mean "a"? allowed: "a", "b")". */
 static void add_allowed(struct vm *vm, const struct object_op *o, const json_t *value,
                         struct str key, struct buf *message) {
   enum { NAMES_SHOWN = 12 };
@@ -66,7 +66,7 @@ static void add_allowed(struct vm *vm, const struct object_op *o, const json_t *
   buf_puts(message, shown || meant ? ")" : "");
 }
 
-/* `o`: what says which members there may be, or NULL. */
+/* Reports a member that is not allowed. `o` names the allowed ones; it may be NULL. */
 static void report_extra(struct vm *vm, const struct node *node, const struct object_op *o,
                          const json_t *value, const char *keyword, struct str key) {
   struct buf message = {0};
@@ -271,7 +271,7 @@ static bool check_contains(struct vm *vm, const struct node *node, const struct 
   size_t n = json_array_size(value);
   uint64_t found = 0;
   bool all = (marks && o->marks) || o->max != UINT64_MAX;
-  vm->errors = NULL; /* an item that does not match is no error */
+  vm->errors = NULL; /* an item that does not match is not an error */
   for (size_t i = 0; i < n && (all || found < o->min); i++)
     if (member_ok(vm, o->node, json_array_get(value, i), NULL, i)) {
       found++;

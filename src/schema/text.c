@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-  TEXT_DEPTH_MAX = 48, /* beyond it a text is left to those who build it */
+  TEXT_DEPTH_MAX = 48, /* deeper texts are left to those who build a tree */
   TEXT_MATCHES = 8,    /* texts that are remembered */
   TEXT_GUESSES = 512,
-  TEXT_FEW = 3 /* properties that are looked for, instead of the members */
+  TEXT_FEW = 3 /* so few properties are looked up one by one, instead of walking the members */
 };
 
 enum text_verdict { TEXT_NO, TEXT_YES, TEXT_UNSURE };
@@ -45,14 +45,14 @@ static enum text_verdict said(bool ok) {
   return ok ? TEXT_YES : TEXT_NO;
 }
 
-/* Built, and checked as schema.h does: what is rare. */
+/* Builds the value and checks it as schema.h does. This is rare. */
 static enum text_verdict built(struct schema_reader *r, uint32_t index, struct text_value *v) {
   size_t from = (size_t)(v->text.p - r->scan.text) - (v->type == JSON_STRING);
   struct jscan_result found;
   size_t levels = 0;
   for (size_t i = 0; !v->read && i < v->text.n; i++)
     levels += v->text.p[i] == '{' || v->text.p[i] == '[';
-  if (levels > JSCAN_DEPTH_MAX - TEXT_DEPTH_MAX || /* so deep, perhaps, that all would be refused */
+  if (levels > JSCAN_DEPTH_MAX - TEXT_DEPTH_MAX || /* perhaps so deep that all is refused */
       jscan_value(&r->scan, from, &found) != JSCAN_OK)
     return TEXT_UNSURE;
   bool ok = schema_run_node(&r->vm, index, found.value, NULL);
@@ -63,7 +63,7 @@ static enum text_verdict built(struct schema_reader *r, uint32_t index, struct t
   return said(ok);
 }
 
-/* allOf, anyOf and oneOf, whatever a branch is asked about. */
+/* Asks the branches of allOf, anyOf and oneOf, whatever the subject is. */
 struct text_asked {
   enum text_verdict (*branch)(struct schema_reader *r, uint32_t index, void *subject);
   void *subject;
@@ -94,7 +94,7 @@ static enum text_verdict branch_ok(struct schema_reader *r, uint32_t index, void
 
 /* --- strings, numbers and words --- */
 
-/* Times of records and their like come again and again: what matched last matches. */
+/* Remembers what matched last: times of records and the like repeat. */
 static bool pattern_ok(struct schema_reader *r, const struct pattern *pattern, struct str text) {
   struct text_match *last = &r->matches[(uintptr_t)pattern / 64 % TEXT_MATCHES];
   if (last->pattern == pattern && str_eq((struct str){last->text, last->n}, text))
@@ -116,7 +116,7 @@ static bool word_in(const struct enum_op *o, const struct text_value *v, struct 
   return false;
 }
 
-/* `text`: a string, decoded. Unsure: it is for the tree to say. */
+/* Checks a decoded string, `text`. Unsure: a tree has to be built. */
 static enum text_verdict scalar_op(struct schema_reader *r, const struct op *op,
                                    const struct text_value *v, struct str text) {
   bool integer = v->type == JSON_INTEGER;
@@ -265,7 +265,7 @@ static bool text_has_all(struct text_object *object, const struct enum_string *n
   return true;
 }
 
-/* The members of records of one type stand in one order: it is the same as last time, mostly. */
+/* Guesses that members come in the same order as last time, as in records of one type. */
 static const struct property *text_property(struct schema_reader *r, const struct object_op *o,
                                             size_t place, struct str key) {
   struct text_guess *guess = &r->guesses[((uintptr_t)o / 64 * 7 + place) % TEXT_GUESSES];
@@ -278,7 +278,7 @@ static const struct property *text_property(struct schema_reader *r, const struc
   return p;
 }
 
-/* The same by its properties: a condition looks at one or two members of many. */
+/* Looks up the properties instead: a condition looks at one or two members of many. */
 static enum text_verdict few_ok(struct schema_reader *r, const struct object_op *o,
                                 struct text_object *object) {
   for (uint32_t i = 0; i < o->count; i++) {
@@ -329,7 +329,7 @@ static bool has_dependencies(const struct dependency_op *o, struct text_object *
 
 static enum text_verdict members_of(struct schema_reader *r, uint32_t index, void *object);
 
-/* The member by which conditions tell objects apart: the same one for many in a row. */
+/* Finds the member by which conditions tell objects apart: many in a row use the same one. */
 static const struct text_value *text_kind(struct text_object *object, const char *key) {
   bool same = object->kind_key != NULL && strcmp(object->kind_key, key) == 0;
   if (!same) {
@@ -356,7 +356,7 @@ static enum text_verdict either(struct schema_reader *r, const struct if_op *o,
   return next == NODE_NONE ? TEXT_YES : members_of(r, next, object);
 }
 
-/* A branch that asks for a kind of object which this is not: records have one for each type. */
+/* True for a branch that asks for another kind of object: records have one for each type. */
 static bool is_for_others(struct schema_reader *r, uint32_t index, struct text_object *object) {
   const struct node *node = &r->vm.schema->nodes[index];
   const struct op *op = &r->vm.schema->ops[node->first];
@@ -414,7 +414,7 @@ static enum text_verdict members_of(struct schema_reader *r, uint32_t index, voi
   return verdict;
 }
 
-/* The members that no node asked about are read, too. */
+/* Also reads the members that no node asked about. */
 static enum text_verdict read_rest(struct schema_reader *r, struct text_object *object) {
   for (size_t i = 0; i < object->count; i++)
     if (!object->values[i].read && value_ok(r, NODE_TRUE, &object->values[i]) != TEXT_YES)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TEXT_DIGITS_MAX = 18 }; /* so many always fit */
+enum { TEXT_DIGITS_MAX = 18 }; /* that many digits always fit */
 
 size_t text_space(const struct jscan *js, size_t at) {
   while (at < js->n && (js->text[at] == ' ' || js->text[at] == '\n' || js->text[at] == '\r' ||
@@ -12,7 +12,7 @@ size_t text_space(const struct jscan *js, size_t at) {
   return at;
 }
 
-/* Behind the brackets that open at `at`; 0: they do not close. */
+/* Returns the place after the closing bracket of the one at `at`; 0 if it is not closed. */
 static size_t text_cross(const struct jscan *js, size_t at) {
   size_t depth = 0;
   bool escaped;
@@ -115,7 +115,7 @@ struct text_value *text_member(struct text_object *o, struct str key) {
   return NULL;
 }
 
-/* False where a member of that name is there already, or there are too many. */
+/* Adds a member. False: its name is already there, or there are too many. */
 static bool add_key(struct text_object *o, struct str key) {
   unsigned kind = (unsigned)key.n * 37;
   if (key.n > 0)

@@ -1,4 +1,4 @@
-/* Resolves and decodes URIs as RFC 3986 has it. */
+/* Resolves and decodes URIs as in RFC 3986. */
 #include "schema/support.h"
 
 #include "base/str.h"
@@ -46,7 +46,7 @@ static struct uri uri_split(const char *s) {
   return uri;
 }
 
-/* RFC 3986 5.2.4, on the part of `out` from `start` on. */
+/* Applies RFC 3986 5.2.4 to `out` from `start` on. */
 static void remove_dot_segments(struct buf *out, size_t start) {
   char *path = out->p + start;
   size_t n = out->n - start, write = 0, read = 0;

@@ -1,4 +1,4 @@
-/* Numbers, equality and hashing of JSON values. */
+/* Compares, counts and hashes JSON values. */
 #include "schema/support.h"
 
 #include <assert.h>

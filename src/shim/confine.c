@@ -1,11 +1,12 @@
 /* confine.c - puts a program under Landlock's rulesets and a seccomp filter before it is executed.
  *
- * DESIGN. Landlock holds files, TCP ports, signals and tracing; it does so by the ruleset alone, so
- * nothing of it stands here. The filter closes what Landlock has no word for, or did not have when
- * it was new: other namespaces (in which a program would be its own root), the keyring, the ways to
- * sockets that are no TCP, and calls reserved for a machine's owner, which root could otherwise
- * make. It looks at numbers only, never at memory, which another thread could change. clone3 has
- * its flags in memory: it is said not to exist, and the C libraries take clone instead. */
+ * DESIGN. Landlock restricts files, TCP ports, signals and tracing by the ruleset alone, so
+ * nothing about it is written here. The filter closes what Landlock cannot express, or could not
+ * when it was new: other namespaces (in which a program would be its own root), the keyring,
+ * ways to sockets other than TCP, and calls reserved for a machine's owner, which root could
+ * otherwise make. It looks only at numbers, never at memory, which another thread could change.
+ * clone3 has its flags in memory: the filter says that it does not exist, and C libraries use
+ * clone instead. */
 #include "shim/confine.h"
 
 #include "shim/protocol.h"
@@ -22,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Numbers of system calls that Debian 12's headers may lack; one for all machines since Linux 5. */
+/* Numbers of system calls that Debian 12's headers may lack; since Linux 5 the same everywhere. */
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
 #endif
@@ -42,8 +43,7 @@ enum {
   NEW_TIME = 0x80 /* CLONE_NEWTIME: of unshare only */
 };
 
-/* Keys outlive the call, the rest belongs to a machine's owner: refused whatever else is allowed.
- */
+/* Always refused: keys outlive the call, and the rest belongs to a machine's owner. */
 static const int never[] = {
     SYS_add_key,     SYS_keyctl,
     SYS_request_key, SYS_bpf,
@@ -57,7 +57,7 @@ static const int never[] = {
     SYS_userfaultfd,
 };
 
-/* Namespaces and what is mounted in them. */
+/* Calls that make namespaces, or mount in them. */
 static const int mounts[] = {SYS_mount,  SYS_umount2,    SYS_pivot_root, SYS_setns,
                              SYS_fsopen, SYS_move_mount, SYS_open_tree,  SYS_fsmount};
 
@@ -76,8 +76,8 @@ struct filter_code {
   unsigned held;
 };
 
-/* Sorted by number: the code is a tree, as the kernel walks it for each number that there is when
- * it takes the filter. */
+/* Keeps rules sorted by number: the code is a tree, since the kernel walks it for every number that
+ * exists when it takes the filter. */
 static void filter_add(struct filter_code *p, struct filter_rule rule) {
   size_t at = p->rule_count;
   if (at == sizeof p->rules / sizeof p->rules[0])
@@ -110,7 +110,7 @@ static size_t argument(int i) {
   return offsetof(struct seccomp_data, args) + (size_t)i * sizeof(uint64_t); /* its low half */
 }
 
-/* Lets no socket be made of the families that reach further than they may. */
+/* Refuses sockets of families that reach further than allowed. */
 static void filter_sockets(struct filter_code *p) {
   filter_load(p, argument(0));
   if (p->held & SHIM_NO_INTERNET) {
@@ -124,7 +124,7 @@ static void filter_sockets(struct filter_code *p) {
   filter_allow(p);
 }
 
-/* Injecting keys into a terminal that is held open. */
+/* Refuses injecting keys into a terminal that is held open. */
 static void filter_terminals(struct filter_code *p) {
   enum { TIOCSTI_ = 0x5412, TIOCLINUX_ = 0x541C };
   filter_load(p, argument(1));
@@ -134,7 +134,7 @@ static void filter_terminals(struct filter_code *p) {
   filter_allow(p);
 }
 
-/* Its code ends in a verdict. */
+/* Writes the code of a rule, which ends in a verdict. */
 static void filter_rule_code(struct filter_code *p, const struct filter_rule *rule) {
   switch (rule->how) {
   case REFUSED:
@@ -158,7 +158,7 @@ static void filter_rule_code(struct filter_code *p, const struct filter_rule *ru
   }
 }
 
-/* The number of the call is loaded. Rules from..to-1; others' numbers are allowed. */
+/* Writes the tree of rules from..to-1 for the loaded number; numbers without a rule are allowed. */
 static void filter_tree(struct filter_code *p, size_t from, size_t to) {
   enum { IN_A_ROW = 3 };
   size_t branch = p->n, middle = from + (to - from) / 2;
@@ -183,7 +183,7 @@ static void filter_tree(struct filter_code *p, size_t from, size_t to) {
 static void filter_rules(struct filter_code *p) {
   for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
     filter_add(p, (struct filter_rule){.call = never[i], .how = REFUSED});
-  /* it would make sockets behind our back */
+  /* otherwise it would make sockets behind our back */
   filter_add(p, (struct filter_rule){.call = SYS_io_uring_setup, .how = NOT_THERE});
   filter_add(p, (struct filter_rule){.call = SYS_ioctl, .how = NO_TYPING});
   if (p->held & (SHIM_NO_INTERNET | SHIM_NO_SOCKETS))
@@ -197,7 +197,7 @@ static void filter_rules(struct filter_code *p) {
   filter_add(p, (struct filter_rule){SYS_unshare, WITHOUT_BITS, NEW_NAMESPACES | NEW_TIME});
 }
 
-/* False: it has no room. */
+/* Writes the filter. False: there is no room. */
 static bool write_filter(struct filter_code *p) {
   filter_load(p, offsetof(struct seccomp_data, arch));
   filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, CONFINE_ARCH, 1, 0);
@@ -233,10 +233,10 @@ static bool set_filter(unsigned held) { /* no table of calls for this kind of ma
 
 #endif
 
-/* Root keeps what a user has on files of all: what belongs to a machine's owner goes. With
- * no_new_privs an execution gives nobody more than that, whatever may still be had in general: so
- * one call does what dropping each from the bounding set would. To be root in a namespace of users
- * takes the right on files' capabilities, too. Others have nothing to drop. */
+/* Drops root's rights that belong to a machine's owner; it keeps what a user has on everybody's
+ * files. With no_new_privs no execution gives more than that, so this one call does what dropping
+ * each from the bounding set would. Being root in a user namespace also takes the right on files'
+ * capabilities. Other users have nothing to drop. */
 static bool drop_capabilities(bool namespaces) {
   static const unsigned kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
                                   CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE};
@@ -262,7 +262,7 @@ static bool drop_capabilities(bool namespaces) {
 bool confine(unsigned held) {
   if ((held & SHIM_FILTER) != 0 && !drop_capabilities((held & SHIM_NAMESPACES) != 0))
     return false;
-  /* The few first: the second copies what the first left. */
+  /* The ruleset with few rules comes first: the second call copies what the first left. */
   if ((held & SHIM_RULES) != 0 && (syscall(SYS_landlock_restrict_self, SHIM_FD_WRITES, 0) != 0 ||
                                    syscall(SYS_landlock_restrict_self, SHIM_FD_READS, 0) != 0))
     return false;

@@ -1,9 +1,9 @@
-/* forward.c - carries bytes between a port inside of a namespace and a socket outside.
+/* forward.c - carries bytes between a port inside a namespace and a socket outside.
  *
- * DESIGN. It is the parent of the program, not its child: a program that waits for all of its
- * children must not wait for us, and as the first process of a container we reap orphans. It knows
- * no rules: whoever connects gets a connection to the socket, and what is allowed there is decided
- * at its other end, outside, where the program cannot reach. */
+ * DESIGN. It is the parent of the program, not its child: a program that waits for all its children
+ * must not wait for us, and as the first process of a container we reap orphans. It knows no rules:
+ * whoever connects gets a connection to the socket, and its other end, outside and out of the
+ * program's reach, decides what is allowed. */
 #include "shim/forward.h"
 
 #include "base/limits.h"
@@ -28,18 +28,18 @@
 
 enum { BUFFER_BYTES = 16 * 1024, STATUS_CANNOT = 127 };
 
-/* One direction: read from one end, written to the other. */
+/* One direction: bytes are read from one end and written to the other. */
 struct half {
   char bytes[BUFFER_BYTES];
-  size_t from, to; /* what waits to be written */
+  size_t from, to; /* bytes not yet written */
   bool ended;      /* nothing more to read */
-  bool told;       /* and the other end knows */
+  bool told;       /* and the other end has been told */
 };
 
 struct pair {
   int fd[2];           /* inside, outside; -1: free */
   struct half half[2]; /* half[i] is read from fd[i] */
-  nfds_t polled;       /* where its two descriptors stand in what is polled */
+  nfds_t polled;       /* place of its two descriptors among those polled */
 };
 
 static struct pair pairs[LIMIT_PROXY_CONNECTIONS];
@@ -65,7 +65,7 @@ static int listen_inside(uint16_t *port) {
   return fd;
 }
 
-/* By a handle on its folder: a path may be longer than an address of a socket. */
+/* Connects through a handle on the folder: a path may be longer than a socket address. */
 static int connect_outside(int folder, const char *name) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, name) >=
@@ -100,7 +100,7 @@ static bool is_later(ssize_t n) {
   return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* Moves what it can; false: the connection is broken. */
+/* Moves as much as it can. False: the connection is broken. */
 static bool half_move(struct half *h, int from, int to) {
   if (h->from == h->to && !h->ended) {
     ssize_t n = read(from, h->bytes, sizeof h->bytes);
@@ -133,8 +133,8 @@ static short half_events(const struct pair *p, int i) {
   return events;
 }
 
-/* The program's exit status, as a shell reports it; -1: it still runs. Others are orphans handed to
- * us. */
+/* Reaps children, including orphans handed to us. Returns the program's exit status as a shell
+ * reports it; -1: it is still running. */
 static int reap(pid_t program) {
   int status, end = -1;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
@@ -161,7 +161,7 @@ __attribute__((noreturn)) static void forward_serve(pid_t program, int signals, 
       pairs[k].polled = n;
       for (int i = 0; i < 2 && pairs[k].fd[0] >= 0; i++) {
         short events = half_events(&pairs[k], i);
-        /* without events poll would still tell of a hang-up, again and again */
+        /* without events poll would report a hang-up again and again */
         fds[n++] = (struct pollfd){.fd = events ? pairs[k].fd[i] : -1, .events = events};
       }
     }
@@ -188,7 +188,7 @@ __attribute__((noreturn)) static void forward_fail(const char *what) {
   exit(STATUS_CANNOT);
 }
 
-/* Programs disagree on the case of these names. */
+/* Sets the names in both cases, as programs disagree on it. */
 static void name_proxy(uint16_t port, const char *bypass) {
   static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"};
   char url[64];

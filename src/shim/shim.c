@@ -42,19 +42,20 @@ struct shim {
   bool reaped;         /* its pid may be another's */
   const char *engine;  /* of a container that is removed when it has to be ended; NULL: none */
   int sigchld_fd;
-  const struct shim_lease *lease; /* NULL: there is none, as with files */
+  const struct shim_lease *lease; /* NULL: there is none, as with a store in files */
   uint64_t term;
-  bool cut_off; /* the lease ended before the program did: how that ends says nothing of it */
+  bool cut_off; /* the lease ended before the program did, so how it ends says nothing */
   int lease_fd; /* a timer that is due when the lease, as it was last seen, is over; -1: none */
 };
 
-struct failure { /* of the child before it was the program; a vfork child shares our memory */
+struct failure { /* why the child never became the program; a vfork child shares our memory */
   volatile int exec_errno, held_errno;
 };
 static struct failure own_failure, *failure = &own_failure;
 
-/* Start-up code has touched most of the C library. What is only read comes back from the page cache
- * when it is used again, and in our loop that is little: without this a shim weighs 0.7 MB. */
+/* Gives back pages. Start-up code touched most of the C library; pages that are only read come
+ * back from the page cache when used again, and our loop needs few: without this a shim weighs 0.7
+ * MB. */
 static void drop_pages(void) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
@@ -78,7 +79,7 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* The page is mapped, and the term is the one in which the program starts. */
+/* Maps the page, and notes the term in which the program starts. */
 static bool lease_take(struct shim *s) {
   void *page = mmap(NULL, sizeof *s->lease, PROT_READ, MAP_SHARED, SHIM_FD_LEASE, 0);
   (void)close(SHIM_FD_LEASE);
@@ -90,8 +91,8 @@ static bool lease_take(struct shim *s) {
   return true;
 }
 
-/* It sets the timer anew where the lease was extended. By the clock that counts while the machine
- * sleeps. */
+/* Says whether the lease is over, and sets the timer anew if it was extended. It uses the clock
+ * that also counts while the machine sleeps. */
 static bool lease_over(struct shim *s) {
   struct timespec t;
   if (s->lease == NULL)
@@ -105,7 +106,7 @@ static bool lease_over(struct shim *s) {
   if (!over)
     over = timerfd_settime(s->lease_fd, TFD_TIMER_ABSTIME, &due, NULL) != 0;
   if (over && s->lease_fd >= 0) {
-    (void)close(s->lease_fd); /* a timer that is due would wake each wait */
+    (void)close(s->lease_fd); /* a timer that is due would interrupt every wait */
     s->lease_fd = -1;
   }
   return over;
@@ -120,8 +121,8 @@ static bool limit_one(__rlimit_resource_t what, unsigned long long most) {
   return setrlimit(what, &new) == 0;
 }
 
-/* Leaves it the first `most` of its processors, counted from one that its number chooses, so that
- * calls do not share the same. */
+/* Leaves the program `most` of its processors, starting at one that its pid chooses, so that calls
+ * do not share the same ones. */
 static bool limit_processors(unsigned long long most) {
   cpu_set_t all, some;
   if (most == 0 || sched_getaffinity(0, sizeof all, &all) != 0)
@@ -137,7 +138,7 @@ static bool limit_processors(unsigned long long most) {
   return sched_setaffinity(0, sizeof some, &some) == 0;
 }
 
-/* ":MEMORY:PIDS:CPUS" or nothing. */
+/* Sets the limits in ":MEMORY:PIDS:CPUS", if given. */
 static bool limit(const char *words) {
   unsigned long long most[3] = {0};
   for (int i = 0; i < 3 && *words == ':'; i++) {
@@ -149,7 +150,7 @@ static bool limit(const char *words) {
          limit_processors(most[2]);
 }
 
-/* Lets what outlives us be found, whatever it does to its environment. */
+/* Marks the program, so that survivors can be found whatever they do to their environment. */
 static void mark_program(void) {
   const char *session = getenv("SEGUE_SESSION");
   rlim_t mark = session != NULL ? shim_mark_of(session) : 0;
@@ -166,7 +167,7 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != shim) /* it died before the line above */
     _exit(127);
-  if ((held & SHIM_CONTAINED) == 0) /* an engine's helpers have some; its programs get none */
+  if ((held & SHIM_CONTAINED) == 0) /* an engine's helpers get some; its programs get none */
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   (void)setrlimit(RLIMIT_CORE, &no_core);
   if (!limit(limits)) {
@@ -185,9 +186,9 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
   _exit(127);
 }
 
-/* The child is born in the group: to move there later would wait for the whole kernel (RCU).
- * Returns, as vfork does, when it has executed or ended; but its memory is a copy. -1: there is no
- * group, or the kernel is too old. */
+/* Starts the child in the group: moving it there later would wait for the whole kernel (RCU). It
+ * returns, as vfork does, once the child has executed or ended; but the child's memory is a copy.
+ * -1: there is no group, or the kernel is too old. */
 static pid_t fork_into_group(void) {
   struct clone_args args = {
       .flags = CLONE_INTO_CGROUP | CLONE_VFORK, .exit_signal = SIGCHLD, .cgroup = SHIM_FD_GROUP};
@@ -219,7 +220,7 @@ static pid_t start_program(char **argv, unsigned held, const char *limits) {
 }
 
 /* Waits for a child's death, the end of the lease, `fd` (-1: none) to become readable, or
- * `timeout_ms` (-1: none); true when it was fd. */
+ * `timeout_ms` (-1: no limit). True when it was fd. */
 static bool wait_event(const struct shim *s, int fd, int timeout_ms) {
   struct pollfd fds[3] = {{.fd = s->sigchld_fd, .events = POLLIN},
                           {.fd = fd, .events = POLLIN},
@@ -232,7 +233,7 @@ static bool wait_event(const struct shim *s, int fd, int timeout_ms) {
   return fds[1].revents != 0;
 }
 
-/* Reaps orphans that died; says when the program did. */
+/* Reaps orphans, and notes whether the program died. */
 static void look(struct shim *s) {
   while (!s->program_exited) {
     siginfo_t info = {0};
@@ -285,9 +286,9 @@ static void sweep(struct shim *s) {
   }
 }
 
-/* TERM to the program first: some clients clean up after their tools then. One that hands its work
- * to a child and ignores TERM meanwhile obeys when the whole group gets it. Without a lease another
- * worker may have begun the same call: nothing is waited for. */
+/* Sends TERM to the program first: some clients then clean up after their tools. A program that
+ * hands its work to a child and ignores TERM meanwhile obeys when the whole group gets it. Without
+ * a lease nothing is waited for: another worker may have begun the same call. */
 static void end_tree(struct shim *s) {
   int64_t begin_ms = now_ms(), due_ms = LIMIT_TERM_GROUP_MS;
   if (!s->program_exited && !lease_over(s)) {
@@ -309,8 +310,8 @@ static void end_tree(struct shim *s) {
   sweep(s);
 }
 
-/* The engine that was killed has not removed its container; and the processes of docker's are its
- * daemon's, not ours. */
+/* Removes the container, which the killed engine did not; and docker's processes belong to its
+ * daemon, not to us. */
 static void remove_container(struct shim *s) {
   const char *name = getenv(SHIM_CONTAINER);
   const int64_t due_ms = now_ms() + LIMIT_CONTAINER_REMOVE_MS;
@@ -330,7 +331,7 @@ static void remove_container(struct shim *s) {
   sweep(s);
 }
 
-/* The program could not be run. */
+/* Reports that the program could not be run. */
 static void tell_failure(pid_t program, int fork_errno) {
   if (program > 0)
     (void)waitpid(program, NULL, 0);
@@ -381,15 +382,15 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (held & SHIM_FILTER)
-    (void)prctl(PR_SET_NAME, SHIM_HOLDS); /* the daemon knows by it whom it may not obey */
+    (void)prctl(PR_SET_NAME, SHIM_HOLDS); /* by this name the daemon knows whom not to obey */
   tell(SHIM_STARTED, s.program);
-  if (chdir("/") != 0) /* hold no directory; where / may not be entered, one stays busy */
+  if (chdir("/") != 0) /* keeps no directory busy, unless / cannot be entered */
     errno = 0;
   (void)sigemptyset(&chld);
   (void)sigaddset(&chld, SIGCHLD);
   s.sigchld_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 
-  look(&s); /* what died before the signalfd was there */
+  look(&s); /* for deaths before the signalfd existed */
   if (!s.program_exited)
     drop_pages();
   while (!lease_over(&s) && (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed()))
@@ -400,7 +401,7 @@ int main(int argc, char **argv) {
   end_tree(&s);
   if (ended_early && s.engine != NULL)
     remove_container(&s);
-  if (s.cut_off) /* a worker whose lease was prolonged just then takes it for a shim that died */
+  if (s.cut_off) /* a worker whose lease was just extended sees a shim that died */
     return 3;
   tell(SHIM_DONE, 0);
   return 0;
