@@ -15,7 +15,7 @@ enum { FEW = 30, RATERS_MAX = 128 }; /* with fewer turns an interval says next t
 struct rating {
   char rater[160];
   long rule;
-  double weight;    /* 0: not a label's */
+  double weight;    /* 0: not from a label */
   uint32_t stratum; /* of agree->strata, from 1; 0: it was not drawn */
 };
 
@@ -48,7 +48,7 @@ static void label_add(void *ctx, const struct label *label) {
   a->labels[a->label_count++] = *label;
 }
 
-/* The stratum of a label, from 1; 0: nobody drew it. stratum NULL: does its person have any? */
+/* Finds a label's stratum, from 1; 0: nobody drew it. stratum NULL: does its person have any? */
 static uint32_t stratum_of(const struct agree *a, const struct label *l, const char *stratum) {
   char key[LABEL_BY_BYTES + LABEL_STRATUM_BYTES + 2];
   uint32_t at = 0;
@@ -74,7 +74,7 @@ static void count_stratum(struct agree *a, const struct label *l) {
   s->population = s->population > l->population ? s->population : l->population;
 }
 
-/* False: this person has a sample, and the label is not of it. */
+/* Weighs a label. False: its person has a sample, and the label is not part of it. */
 static bool rate_label(const struct agree *a, const struct label *l, struct rating *out) {
   uint32_t at = l->population > 0 ? stratum_of(a, l, l->stratum) : 0;
   if (at == 0 && stratum_of(a, l, NULL) > 0)
@@ -88,7 +88,7 @@ static bool rate_label(const struct agree *a, const struct label *l, struct rati
   return true;
 }
 
-/* Keeps the last that a person gave to a turn. */
+/* Keeps only the last label that a person gave to a turn. */
 bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
   size_t kept = 0;
   if (!labels_read(store, label_add, a, err))
@@ -111,7 +111,7 @@ bool agree_labels(struct agree *a, const struct store *store, struct err *err) {
   return true;
 }
 
-/* The first label of a turn, or of what follows it. */
+/* Finds the first label of a turn or of anything after it. */
 static size_t label_find(const struct agree *a, const char *session, long turn) {
   size_t low = 0, high = a->label_count;
   while (low < high) {
@@ -208,7 +208,7 @@ static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, 
   return known ? a->pairs[at] : NULL;
 }
 
-/* Where there are too many strata, the table alone says how wide its interval is. */
+/* Adds to a pair's strata. If there are too many, only the table says how wide its interval is. */
 static void pair_stratum(struct agree_pair *pair, const struct rating *drawn, long first,
                          long second) {
   size_t i = 0;
@@ -329,7 +329,7 @@ void agree_free(struct agree *a) {
   free(a);
 }
 
-/* --- telling --- */
+/* --- output --- */
 
 void agree_advice(const struct agree_pair *pair, struct buf *out) {
   struct kappa k = agree_kappa(pair);

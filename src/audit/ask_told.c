@@ -1,4 +1,4 @@
-/* Gathers from the records of a question what its result says. */
+/* Gathers from the records of a question the content of its result. */
 #include "audit/ask_told.h"
 
 #include "base/log.h"
@@ -99,7 +99,7 @@ bool ask_told_is_of(const json_t *session_start) {
 
 /* --- the result --- */
 
-/* The last answer, or the one that gave the value. */
+/* Finds the last answer, or the one that gave the value. */
 static const json_t *raw_of(const struct ask_told *t) {
   const json_t *raw = NULL;
   const char *key;
@@ -122,7 +122,7 @@ static const char *outcome_of(const struct ask_told *t, const struct err *broken
   return broken != NULL || ask_told_word(t->stop, "class")[0] ? "error" : "stopped";
 }
 
-/* Why there is neither a value nor a verdict on it: the backend, a signal, the disk. */
+/* Says why there is neither a value nor a verdict on it: the backend, a signal, the disk. */
 static void add_stop(json_t *result, const struct ask_told *t, const struct err *broken) {
   json_t *error = json_object();
   const char *class = broken ? "log" : ask_told_word(t->stop, "class");
@@ -141,7 +141,7 @@ static const json_t *ask_told_text_of(const struct ask_told *t, const json_t *ch
   return json_object_get(json_object_get(t->calls, key), "text");
 }
 
-/* Each answer with what it said and what came of it. */
+/* Lists each answer with its content and its outcome. */
 static json_t *checks_of(const struct ask_told *t) {
   json_t *list = json_array(), *check;
   size_t i;

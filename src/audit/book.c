@@ -1,4 +1,4 @@
-/* Reads a log for those who prove or show it. */
+/* Reads a log to prove or show it. */
 #include "audit/book.h"
 
 #include "base/limits.h"
@@ -48,7 +48,7 @@ static void keep_json_place(struct book *b, const json_t *record, struct str lin
              json_string_value(json_object_get(record, "type")), line);
 }
 
-/* A broken chain has two causes; the number in the line tells them apart. */
+/* A broken chain has two causes, which the number in the line tells apart. */
 static bool damaged(struct book *b, struct str line) {
   json_t *record = line_read(line, NULL);
   const json_t *seq = json_object_get(record, "seq");

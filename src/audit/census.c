@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what is asked --- */
+/* --- the request --- */
 
 static const struct {
   enum census_table table;
@@ -27,7 +27,7 @@ static void census_row(void *ctx, const struct row *row);
 static void census_session(void *ctx, const struct row_session *session);
 
 struct census *census_new(void) {
-  /* words that a log full of others must not drive out */
+  /* words that must not be crowded out by a log full of others */
   static const char *const kept[] = {"complete",  "abort",  "rule_no_match", "max_movements",
                                      "cancelled", "failed", "stopped",       "open",
                                      "running",   "none",   "tag_fallback"};
@@ -59,7 +59,7 @@ static bool next_word(struct str *rest, struct str *word) {
   return true;
 }
 
-/* Methods and outcomes are a few words: another one is a slip that would count nothing. */
+/* Checks a method or outcome: these are a few fixed words, and a typo would count nothing. */
 static bool word_is_known(enum census_word what, struct str word, struct err *err) {
   const char *known[2 * STAGE_COUNT + 1] = {NULL};
   struct buf text = {0};
@@ -139,7 +139,7 @@ bool census_by(struct census *c, const char *keys, struct err *err) {
   return ok;
 }
 
-/* --- what is counted --- */
+/* --- counting --- */
 
 static bool is_wanted(const struct census *c, enum census_word what, uint32_t name) {
   const uint32_t *w = c->wanted[what];
@@ -294,7 +294,7 @@ static int by_outcome(const void *a, const void *b) {
   return (x->count < y->count) - (x->count > y->count);
 }
 
-/* qsort of the C library keeps the order of equals while it has memory: those of tally_sort. */
+/* The C library's qsort keeps the order of equals, set by tally_sort, as long as it has memory. */
 void census_sort(struct census *c) {
   for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
     tally_sort(&c->tables[i], &c->names);

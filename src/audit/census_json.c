@@ -1,4 +1,4 @@
-/* Tells a census as JSON. */
+/* Writes a census as JSON. */
 #include "audit/census.h"
 #include "format/json_write.h"
 
@@ -32,7 +32,7 @@ static json_t *use_json(const struct row_use *use) {
   return out;
 }
 
-/* unit: what the numbers are divided by. */
+/* Writes a spread as JSON. unit: the divisor of its numbers. */
 static json_t *spread_json(const struct spread *m, double unit) {
   static const int percents[] = {50, 90, 99};
   json_t *out = json_object();
@@ -80,7 +80,7 @@ static void put_answers(json_t *out, const struct tally_group *g) {
                          count_json(g->value_none)));
 }
 
-/* Counts, use and percentiles of a group, without its keys. */
+/* Writes counts, use and percentiles of a group, without its keys. */
 static void put_numbers(json_t *out, const struct census *c, const struct tally_table *t,
                         const struct tally_group *g) {
   census_put(out, "judgments", count_json(g->judgments));
@@ -132,7 +132,7 @@ static json_t *table_json(const struct census *c, enum census_table table) {
   return list;
 }
 
-/* Stages that did not decide, where that led, and why. */
+/* Lists stages that did not decide, where that led, and why. */
 static json_t *falls_json(const struct census *c) {
   const struct tally_table *t = &c->tables[CENSUS_FALLS];
   json_t *list = json_array();

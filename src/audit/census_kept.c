@@ -1,4 +1,4 @@
-/* Keeps a census and brings it up to the logs. */
+/* Keeps a census and brings it up to date with the logs. */
 #include "audit/census_kept.h"
 
 #include "audit/packed.h"
@@ -20,12 +20,12 @@ struct kept_census {
   const struct store *store;
   struct census *census;
   int64_t stamp;                  /* of the store when the list was made; 0: not known */
-  struct store_id *known, *waits; /* in the census, by id; not ended or not sound */
+  struct store_id *known, *waits; /* already in the census, by id; not ended or not sound */
   size_t known_count, wait_count;
-  bool spoiled; /* it holds a log that is not to be taken for known */
+  bool spoiled; /* it holds a log that must not be kept as known */
 };
 
-/* A key of schemas costs a hash a call, and is not kept. */
+/* The key "schema" costs a hash per call, and is not kept. */
 static bool kept_key(enum tally_key key) {
   return key != TALLY_SCHEMA;
 }
@@ -82,7 +82,7 @@ static void kept_write(const struct kept_census *k) {
   packed_put(&file, sum, sizeof sum);
   packed_put(&file, body.p, body.n);
   (void)store_kept_put(k->store, kept_name,
-                       buf_view(&file)); /* without it all is read, as before */
+                       buf_view(&file)); /* if it is missing, everything is read as before */
   buf_deinit(&body);
   buf_deinit(&file);
 }
@@ -164,13 +164,13 @@ static void kept_load(struct kept_census *k) {
   buf_deinit(&bytes);
 }
 
-/* --- what is new --- */
+/* --- new logs --- */
 
 static int kept_id_order(const void *a, const void *b) {
   return memcmp(a, b, sizeof(struct store_id));
 }
 
-/* The logs that are not known. False: one that is known is gone, or they cannot be listed. */
+/* Finds the logs that are not yet known. False: a known one is gone, or they cannot be listed. */
 static bool kept_list(struct kept_census *k, struct err *err) {
   struct store_id *ids = NULL;
   size_t count = 0, fresh = 0, met = 0;
@@ -202,7 +202,7 @@ static bool ended_for_good(const struct store_ref *ref) {
   return over && !store_is_owned(ref);
 }
 
-/* True: it is in the census for good. */
+/* Adds a log that has ended. True: it is in the census for good. */
 static bool kept_add_log(struct kept_census *k, const struct store_ref *ref) {
   struct census *c = k->census;
   uint64_t sound = c->logs[ROWS_SOUND], torn = c->logs[ROWS_TORN];
@@ -214,7 +214,7 @@ static bool kept_add_log(struct kept_census *k, const struct store_ref *ref) {
   census_read(c, ref);
   if (c->logs[ROWS_SOUND] > sound)
     return true;
-  if (c->logs[ROWS_TORN] > torn) { /* somebody wrote behind its end, and it is counted */
+  if (c->logs[ROWS_TORN] > torn) { /* somebody wrote after its end, and it was counted */
     k->spoiled = true;
     return true;
   }
@@ -225,7 +225,7 @@ static bool kept_add_log(struct kept_census *k, const struct store_ref *ref) {
   return false;
 }
 
-/* Takes in those that have ended since; the others stay in k->waits. True: there were some. */
+/* Adds those that have ended since; the others stay in k->waits. True: there were some. */
 static bool kept_grow(struct kept_census *k, struct census_kept_told *told) {
   size_t left = 0, before = k->known_count;
   k->known = xrealloc(k->known, (k->known_count + k->wait_count + 1) * sizeof *k->known);
@@ -276,7 +276,7 @@ struct census *census_kept_read(const struct store *store, const char *by,
     kept_forget(&k);
     ok = kept_list(&k, err);
   }
-  k.stamp = stamp / 1000000 < settled ? stamp : 0; /* one more may come with the same stamp */
+  k.stamp = stamp / 1000000 < settled ? stamp : 0; /* another log may still get the same stamp */
   bool changed = ok && kept_grow(&k, told);
   ok = ok && !has_left_out(k.census);
   if (ok && !k.spoiled && (changed || !listed))

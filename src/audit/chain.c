@@ -1,4 +1,4 @@
-/* Checks the hashes of a log beside the reading of its records. */
+/* Checks the hashes of a log while its records are read. */
 #include "audit/chain.h"
 
 #include "store/line.h"

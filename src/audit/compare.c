@@ -59,7 +59,7 @@ static void compare_add_files(struct compare_turn *turn, const json_t *files) {
   }
 }
 
-/* `works`: the calls of the turn that are not a judge's, by number, as keys. */
+/* `works`: the turn's calls that are not a judge's, with their numbers as keys. */
 static void compare_on_call_end(struct compare_side *side, const json_t *record,
                                 const json_t *works) {
   struct compare_turn *turn = compare_turn_of(side, record);
@@ -129,7 +129,7 @@ static void compare_on_session(struct compare_side *side, const json_t *record, 
     side->outcome = json_string("stopped");
 }
 
-/* A head that cannot be read is 0, which no fork names. */
+/* Returns 0, which no fork names, for a head that cannot be read. */
 static uint64_t compare_head_of(const char *hash) {
   uint64_t head = 0;
   return hash != NULL && sscanf(hash, "%16" SCNx64, &head) == 1 ? head : 0;
@@ -274,7 +274,8 @@ const struct compare_side *compare_shared(const struct compare_side *a,
   return parent;
 }
 
-/* table[i][k]: the longest common sequence of a's turns from i on and b's from k on. */
+/* Fills table[i][k] with the length of the longest common sequence of a's turns from i on and b's
+ * from k on. */
 static uint16_t *common_of(const struct compare_side *a, const struct compare_side *b) {
   size_t width = b->count + 1;
   uint16_t *table = xcalloc((a->count + 1) * width, sizeof *table);
@@ -289,7 +290,7 @@ static uint16_t *common_of(const struct compare_side *a, const struct compare_si
   return table;
 }
 
-/* The turns that the fork took over. */
+/* Writes the turns that the fork took over. */
 static size_t put_shared(const struct compare_side *a, const struct compare_side *b,
                          struct compare_row *rows) {
   size_t turns;
@@ -334,7 +335,7 @@ const struct compare_row *compare_parting(const struct compare_row *rows, size_t
   return NULL;
 }
 
-/* --- telling --- */
+/* --- output --- */
 
 static json_t *turn_json(const struct compare_turn *t) {
   if (t == NULL)

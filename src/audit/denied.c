@@ -1,4 +1,4 @@
-/* Reads refusals out of what programs print. */
+/* Finds refusals in what programs print. */
 #include "audit/denied.h"
 
 #include "base/log.h"
@@ -51,7 +51,7 @@ static struct str denied_after(struct str text, size_t n) {
   return (struct str){text.p + n, text.n - n};
 }
 
-/* The last path in quotes: what comes before are often programs. */
+/* Finds the last path in quotes: those before it are often programs. */
 static bool quoted_path(struct str line, struct str *path) {
   bool found = false;
   for (size_t i = 0; i + 1 < line.n; i++) {
@@ -69,7 +69,7 @@ static bool quoted_path(struct str line, struct str *path) {
   return found;
 }
 
-/* The last bare path: up to a space, or a colon with a space or the line's end behind it. */
+/* Finds the last bare path: it ends at a space, or at a colon before a space or the line's end. */
 static bool bare_path(struct str line, struct str *path) {
   bool found = false;
   for (size_t i = 0; i < line.n; i++) {
@@ -87,7 +87,7 @@ static bool bare_path(struct str line, struct str *path) {
   return found;
 }
 
-/* A sandbox hides what is somebody's own; elsewhere many a file is looked for in vain. */
+/* A sandbox hides private files; elsewhere programs often look for files that do not exist. */
 static bool is_of_a_home(struct str path) {
   return str_starts(path, "~/") || str_starts(path, "/home/") || str_starts(path, "/root/") ||
          str_has(path, "/.");

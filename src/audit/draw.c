@@ -19,7 +19,7 @@ static int draw_order(const void *a, const void *b) {
   return c != 0 ? c : (x->turn > y->turn) - (x->turn < y->turn);
 }
 
-/* A hash makes it random which turns are drawn, and the same each time. */
+/* Orders by a hash: it makes the choice of turns random, but the same each time. */
 static uint64_t draw_order_of(const struct draw *d, const char *session, long turn) {
   struct buf text = {0};
   char hash[SHA256_HEX];
@@ -38,7 +38,7 @@ static bool draw_needs_judge(const struct row *row) {
   return false;
 }
 
-/* Only the first `want` of a stratum can be drawn. */
+/* Keeps only the first `want` of a stratum: no others can be drawn. */
 static void list_prune(struct draw *d, struct draw_list *list) {
   if (list->count > 1)
     qsort(list->items, list->count, sizeof *list->items, draw_order);
@@ -84,7 +84,7 @@ static void draw_on_row(void *ctx, const struct row *row) {
   list_add(d, &d->lists[at], &turn);
 }
 
-/* The keys of strata, from a census that reads them as --by is read. */
+/* Reads the keys of strata with a census, as for --by. */
 static bool draw_keys(struct draw *d, const char *by, struct err *err) {
   struct census *c = census_new();
   bool ok = census_by(c, by, err);
@@ -124,7 +124,7 @@ bool draw_read_store(struct draw *d, const struct store *store, struct err *err)
   return store_each(store, d, draw_read_one, err);
 }
 
-/* One of each stratum in turn, until there are enough. */
+/* Takes one of each stratum in turn, until there are enough. */
 static void draw_allot(struct draw *d) {
   for (size_t round = 0; d->count < d->want; round++) {
     size_t before = d->count;

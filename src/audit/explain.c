@@ -1,4 +1,4 @@
-/* Tells one turn: its rules, calls, stages and verdict, in the order of the log. */
+/* Explains one turn: its rules, calls, stages and verdict, in the order of the log. */
 #include "audit/explain.h"
 
 #include "audit/explain_internal.h"
@@ -10,8 +10,8 @@
 
 /* --- finding --- */
 
-/* Counts the runs of a movement; the N-th (0: the last) is the one found. Names, when given,
- * gathers the movements that ran. */
+/* Counts the runs of a movement and finds the N-th (0: the last). `names`, if given, gathers the
+ * movements that ran. */
 static void count_runs(const struct book *book, struct str name, long nth,
                        struct explain_found *found, json_t *names) {
   for (size_t i = 0; i < book->place_count; i++) {
@@ -57,7 +57,7 @@ bool explain_find(const struct book *book, const char *what, struct explain_foun
   json_t *names = json_object();
   long nth = 0;
   *found = (struct explain_found){0};
-  count_runs(book, str_from(what), 0, found, names); /* a name may hold a # itself */
+  count_runs(book, str_from(what), 0, found, names); /* a name may contain a # itself */
   if (found->turn == 0 && hash != NULL && str_to_long(str_from(hash + 1), &nth) && nth > 0)
     count_runs(book, (struct str){what, (size_t)(hash - what)}, nth, found, NULL);
   bool ok = found->turn != 0 || not_found(what, found, names, err);
@@ -67,7 +67,7 @@ bool explain_find(const struct book *book, const char *what, struct explain_foun
 
 /* --- the turn --- */
 
-/* Whether there is anything to ask a model. */
+/* Says whether there is anything to ask a model. */
 static bool has_label(const struct movement *m) {
   for (size_t i = 0; i < m->rule_count; i++)
     if (m->rules[i].kind != RULE_WHEN)
@@ -101,7 +101,7 @@ static void put_rules(struct story *s) {
   buf_deinit(&stages);
 }
 
-/* Configured stages that had no turn: they were not needed. */
+/* Lists configured stages that had no turn because they were not needed. */
 static void put_untried(struct story *s, const json_t *stages) {
   struct buf names = {0};
   bool may_judge = s->movement != NULL && has_label(s->movement);
@@ -159,7 +159,7 @@ static void put_head(struct story *s, const json_t *judgment, const json_t *star
   buf_deinit(&line);
 }
 
-/* The stage record after the i-th record, before the session stopped or the turn was judged. */
+/* Finds the next stage record after the i-th, before a stop or the judgment of the turn. */
 static const json_t *stage_after(const struct story *s, size_t i) {
   for (size_t k = i + 1; k < json_array_size(s->records); k++) {
     const json_t *record = json_array_get(s->records, k);
@@ -172,7 +172,7 @@ static const json_t *stage_after(const struct story *s, size_t i) {
   return NULL;
 }
 
-/* After a stop for this reason nothing of the judging before it counts. */
+/* True for stops after which nothing of the earlier judging counts. */
 static bool judges_anew(const char *reason) {
   static const char *const reasons[] = {"judge_unavailable", "judge_split", "rule_no_match",
                                         "failed"};
@@ -222,7 +222,7 @@ static void put_turn(struct story *s) {
       explain_stage(s, ++index, record, stage_after(s, i));
     } else if (explain_is_type(record, "session_stop")) {
       if (judges_anew(explain_word(record, "reason")))
-        index = 0; /* and so do the stages of its judgment */
+        index = 0; /* the stages of its judgment count anew, too */
       pen_title(&s->pen, "stopped  %s  %s", explain_word(record, "reason"),
                 explain_word(record, "ts"));
       if (explain_word(record, "class")[0] || explain_word(record, "message")[0])
@@ -251,7 +251,7 @@ static void put_turn(struct story *s) {
 
 /* --- gathering --- */
 
-/* The turn's records, and the stops and resumes of the session while it was open. */
+/* Gathers the turn's records, and the session's stops and resumes while it was open. */
 static bool explain_gather(struct story *s, struct err *err) {
   const struct book *book = s->book;
   size_t last = 0;

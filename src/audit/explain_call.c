@@ -1,4 +1,4 @@
-/* Tells calls: what was asked, and what came back. */
+/* Explains calls: what was asked, and what came back. */
 #include "audit/explain_internal.h"
 #include "audit/reread.h"
 #include "audit/summary.h"
@@ -28,7 +28,7 @@ bool explain_is_type(const json_t *record, const char *type) {
   return strcmp(explain_word(record, "type"), type) == 0;
 }
 
-/* The size of a text in words: "1.2 KiB". */
+/* Writes the size of a text, such as "1.2 KiB". */
 static void put_bytes(struct buf *out, size_t n) {
   if (n < 1024)
     buf_printf(out, "%zu byte%s", n, n == 1 ? "" : "s");
@@ -38,8 +38,9 @@ static void put_bytes(struct buf *out, size_t n) {
     buf_printf(out, "%.1f MiB", (double)n / (1024 * 1024));
 }
 
-/* A reference to a piece of another prompt is but the template's words again: its origin is shown
- * only in full. Where a task, an answer or a facet came from always is. */
+/* Writes a part of a prompt. A reference to a piece of another prompt only repeats the template's
+ * words: its origin is shown only in full. The origin of a task, an answer or a facet is always
+ * shown. */
 static void put_part(struct story *s, const json_t *part) {
   const char *ref = json_string_value(json_object_get(part, "ref"));
   if (ref == NULL) {
@@ -65,8 +66,8 @@ static void put_part(struct story *s, const json_t *part) {
   buf_deinit(&head);
 }
 
-/* "asked: 1.2 KiB in 7 parts, with a schema for the reply": what follows is shown, or `hint` says
- * how it is. */
+/* Writes "asked: 1.2 KiB in 7 parts, with a schema for the reply". The prompt follows, or `hint`
+ * says how to see it. */
 static void put_asked(struct story *s, const json_t *start, const char *hint) {
   const json_t *parts = json_object_get(start, "prompt");
   size_t count = json_array_size(parts);
@@ -88,7 +89,7 @@ static void put_asked(struct story *s, const json_t *start, const char *hint) {
   buf_deinit(&line);
 }
 
-/* `start` is the call's first record that holds its prompt. */
+/* Writes the prompt. `start` is the call's first record that holds it. */
 static void put_prompt(struct story *s, const json_t *start) {
   size_t i;
   json_t *part;
@@ -100,7 +101,7 @@ static void put_prompt(struct story *s, const json_t *start) {
   pen_text_end(&s->pen);
 }
 
-/* The answer's exact bytes, from the record or from its blob. */
+/* Gets the exact bytes of an answer, from the record or from its blob. */
 void explain_answer_of(struct story *s, const json_t *end, struct buf *out) {
   struct err err = {0};
   const struct recall recall = book_recall(s->book);
@@ -111,7 +112,7 @@ void explain_answer_of(struct story *s, const json_t *end, struct buf *out) {
   buf_str(out, explain_view(end, "text"));
 }
 
-/* How much there was of a text, and where it is. */
+/* Writes how much there was of a text, and where it is. */
 static void put_size_line(struct story *s, const char *title, json_int_t bytes, const char *blob,
                           json_int_t dropped) {
   struct buf size = {0};
@@ -126,7 +127,7 @@ static void put_size_line(struct story *s, const char *title, json_int_t bytes, 
   buf_deinit(&size);
 }
 
-/* The requests of a call that needed several. */
+/* Lists the requests of a call that needed several. */
 static void put_requests(struct story *s, const json_t *requests) {
   size_t i;
   const json_t *r;
@@ -163,7 +164,7 @@ static void put_answer(struct story *s, const char *title, const json_t *end, st
   }
 }
 
-/* Whether one may still come is a question of the session. */
+/* Explains a missing answer: the session's state says whether one may still come. */
 static void put_no_answer(struct story *s) {
   const json_t *last = NULL;
   size_t i;
@@ -196,7 +197,7 @@ void explain_call_of(const struct story *s, json_int_t call, struct call_view *o
     } else if (explain_is_type(record, "call_end")) {
       json_int_t ms = explain_number(record, "duration_ms");
       out->end = record;
-      if (ms > 0 && ms < INT64_MAX - out->duration_ms) /* this log may be anybody's */
+      if (ms > 0 && ms < INT64_MAX - out->duration_ms) /* the log may come from anybody */
         out->duration_ms += ms;
     }
   }
@@ -212,7 +213,7 @@ static void put_options(struct buf *out, const json_t *options) {
   }
 }
 
-/* Whether the attempt goes on with a conversation of the provider. */
+/* Says whether the attempt continues a conversation of the provider. */
 static void put_session(struct story *s, const json_t *start) {
   const json_t *session = json_object_get(start, "session");
   if (json_is_true(json_object_get(session, "resumed")))
@@ -240,7 +241,7 @@ static void put_admission(struct story *s, const json_t *record) {
   buf_deinit(&line);
 }
 
-/* The end of a tool's use often names it by its id alone. */
+/* Finds a tool's name: the end of its use often gives only its id. */
 static const char *tool_name_of(const struct story *s, const json_t *data) {
   const char *id = explain_word(data, "id"), *name = explain_word(data, "name");
   size_t i;
@@ -253,7 +254,8 @@ static const char *tool_name_of(const struct story *s, const json_t *data) {
   return name;
 }
 
-/* "tool Bash: make test", "tool Bash ended, exit 2" with the first and last lines below. */
+/* Writes "tool Bash: make test", or "tool Bash ended, exit 2" with the first and last lines
+ * below. */
 static void put_tool(struct story *s, const json_t *data) {
   struct buf line = {0};
   const char *argument = explain_word(data, "argument");
@@ -331,7 +333,7 @@ static void put_usage(struct buf *out, const json_t *usage) {
     buf_puts(out, ", cost unknown");
 }
 
-/* "call 7  script  model  2 attempts, 12 ms, 100 tokens input" */
+/* Writes "call 7  script  model  2 attempts, 12 ms, 100 tokens input". */
 static void put_call_head(struct story *s, json_int_t call, const struct call_view *c) {
   struct buf line = {0};
   buf_printf(&line, "call %" JSON_INTEGER_FORMAT "  %s", call, explain_word(c->last, "provider"));
@@ -351,7 +353,7 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
   buf_deinit(&line);
 }
 
-/* One judge call of a stage, with what its reply was read as. */
+/* Explains one judge call of a stage, and how its reply was read. */
 void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage) {
   struct call_view c;
   struct buf text = {0};
@@ -394,7 +396,7 @@ static void put_argv(struct story *s, const char *const *argv) {
   buf_deinit(&line);
 }
 
-/* Titles a call by what it is, with the program where it runs one. */
+/* Writes a call's title: what it is, and its program if it runs one. */
 static void put_own_head(struct story *s, const json_t *start, json_int_t call,
                          const struct call_view *c) {
   bool command = strcmp(explain_word(start, "provider"), "command") == 0;
@@ -437,7 +439,8 @@ static void put_changed(struct story *s, const json_t *end) {
              explain_number(end, "files_more"));
 }
 
-/* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
+/* Explains a call of the movement's own: its work, a correction of its value, the check of an
+ * invariant. */
 void explain_own_call(struct story *s, const json_t *start) {
   struct call_view c;
   struct buf text = {0};

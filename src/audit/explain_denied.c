@@ -1,4 +1,4 @@
-/* Tells what a call's sandbox seems to have denied it, and what would allow it. */
+/* Explains what a call's sandbox seems to have denied it, and what would allow it. */
 #include "audit/denied.h"
 #include "audit/explain_internal.h"
 
@@ -13,7 +13,7 @@ struct denial_story {
   struct story *s;
   const json_t *sandbox; /* of the call_start */
   const char *cwd;
-  json_t *seen; /* what was told, by its own words */
+  json_t *seen; /* what was reported, by its own words */
   size_t more;
 };
 
@@ -23,7 +23,7 @@ static bool is_below(struct str path, const char *folder) {
          (path.n == n || path.p[n] == '/');
 }
 
-/* "write: [PATH] in sandbox of config.yaml". */
+/* Writes "write: [PATH] in sandbox of config.yaml". */
 static void put_remedy(const struct denial_story *t, struct str path, enum denied_kind kind,
                        struct buf *out) {
   const char *key = kind == DENIED_WRITE ? "write" : "read";
@@ -40,7 +40,7 @@ static void put_remedy(const struct denial_story *t, struct str path, enum denie
                kind == DENIED_ACCESS ? "; write: to write it" : "");
 }
 
-/* Others deny, and what they deny is there. */
+/* True for sandboxes that hide files; others refuse access to files that are visible. */
 static bool hides(const json_t *sandbox) {
   static const char *const mechanisms[] = {"bwrap", "podman", "docker"};
   for (size_t i = 0; i < ARRAY_LEN(mechanisms); i++)
@@ -52,7 +52,7 @@ static bool hides(const json_t *sandbox) {
 static void tell_one(struct denial_story *t, struct str path, enum denied_kind kind) {
   struct buf line = {0};
   if (kind == DENIED_NETWORK && explain_word(t->sandbox, "network")[0] == '\0')
-    return; /* its sandbox lets it */
+    return; /* its sandbox allows it */
   if (kind == DENIED_HIDDEN && (!hides(t->sandbox) || is_below(path, t->cwd)))
     return;
   if (kind == DENIED_NETWORK)
@@ -74,7 +74,7 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   buf_deinit(&line);
 }
 
-/* A host that our own proxy refused: no guess. */
+/* Reports a host that our own proxy refused: this is no guess. */
 static void tell_host(struct denial_story *t, const char *where) {
   if (json_object_get(t->seen, where) != NULL)
     return;
@@ -98,7 +98,7 @@ void explain_denied(struct story *s, json_int_t call, const struct call_view *c)
   size_t i;
   json_t *record;
   if (explain_word(t.sandbox, "mechanism")[0] == '\0')
-    return; /* nothing held it */
+    return; /* nothing restricted it */
   t.seen = json_object();
   json_array_foreach(s->records, i, record) {
     const char *host = explain_word(json_object_get(record, "data"), "denied");

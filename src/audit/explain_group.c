@@ -1,4 +1,4 @@
-/* Tells of a group's turn what its children found, a line each. */
+/* Explains what the children of a group's turn found, one line each. */
 #include "audit/explain_internal.h"
 
 #include "base/log.h"
@@ -37,7 +37,7 @@ static struct told_child *child_of_turn(const struct told_children *c, long turn
   return low < c->count && c->items[low].turn == turn ? &c->items[low] : NULL;
 }
 
-/* Turns are numbered as they begin, so that the list is in order. */
+/* Finds the children. Turns are numbered as they begin, so the list is in order. */
 static void find_children(const struct story *s, struct told_children *c) {
   for (size_t i = 0; i < s->book->place_count; i++) {
     const struct book_place *place = &s->book->places[i];

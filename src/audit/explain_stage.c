@@ -1,4 +1,4 @@
-/* Tells the stages of a judgment. */
+/* Explains the stages of a judgment. */
 #include "audit/explain_internal.h"
 #include "audit/reread.h"
 #include "base/log.h"
@@ -31,7 +31,7 @@ static const char *stage_outcome_words(const json_t *stage) {
   return "It named a rule";
 }
 
-/* The agent's own last message: what its judges were shown and phase1_tag reads. */
+/* Finds the agent's own last message, which its judges were shown and phase1_tag reads. */
 static void learn_report(struct story *s) {
   size_t i;
   json_t *record;
@@ -63,14 +63,14 @@ struct chain_spec explain_spec(struct story *s) {
   return spec;
 }
 
-/* One sentence: why the next stage was tried, or why none was. */
+/* Writes one sentence: why the next stage was tried, or why none was. */
 static void put_why(struct story *s, const json_t *stage, const json_t *next) {
   struct buf line = {0};
   bool matched = strcmp(explain_word(stage, "outcome"), "matched") == 0;
   bool failed = strcmp(explain_word(stage, "outcome"), "error") == 0;
   if ((matched && next == NULL) || json_object_get(stage, "vote") != NULL)
-    return;      /* a vote alone leads nowhere */
-  if (matched) { /* a when() rule that stands before the label it named */
+    return;      /* a single vote leads nowhere */
+  if (matched) { /* by a when() rule before the label it named */
     pen_line(&s->pen, 1, "A when() rule that stands before that label is true, so it decides.");
     return;
   }

@@ -1,4 +1,4 @@
-/* Tells how a movement got its value. */
+/* Explains how a movement got its value. */
 #include "audit/explain_internal.h"
 #include "base/log.h"
 #include "format/json_write.h"

@@ -25,7 +25,7 @@ const char *flaws_shape(struct str text) {
   return memchr(text.p, '{', text.n) != NULL ? "json_in_prose" : "prose";
 }
 
-/* "$.items[3].name" as "$.items[*].name": appends. */
+/* Appends "$.items[3].name" as "$.items[*].name". */
 static void flaws_path(struct str path, struct buf *out) {
   for (size_t i = 0; i < path.n; i++) {
     buf_putc(out, path.p[i]);

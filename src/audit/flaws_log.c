@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A record goes, its words stay: each distinct one once. */
+/* Keeps a word beyond its record, each distinct one once. */
 static const char *flaw_word(struct flaw_log *log, const json_t *text) {
   const char *word = json_string_value(text);
   if (word == NULL)
@@ -61,7 +61,7 @@ static void flaw_on_call_end(struct flaw_log *log, const json_t *record, uint64_
   call->shape = native ? "native" : flaws_shape(json_view(json_at(record, "text")));
 }
 
-/* Takes the errors. */
+/* Adds a failing answer; takes the errors. */
 static void add_flaw(struct flaw_log *log, const json_t *record, long number, const char *movement,
                      const char *stage, json_t *errors) {
   long turn = flaw_number(record, "turn");
@@ -96,7 +96,7 @@ static json_t *one_error(struct str path, struct str keyword, struct str message
                    json_text(message));
 }
 
-/* The movement of a turn: kept as a word under "turn N". */
+/* Returns the movement of a turn, which is kept as a word under "turn N". */
 static const char *flaw_movement(const struct flaw_log *log, long turn) {
   char key[40];
   (void)snprintf(key, sizeof key, "\nturn %ld", turn);
@@ -111,7 +111,7 @@ static void flaw_on_turn_start(struct flaw_log *log, const json_t *record) {
     json_object_set(log->words, key, json_object_get(log->words, json_string_value(movement)));
 }
 
-/* A turn that was judged needs its calls no more. */
+/* Drops the calls of a turn that was judged: they are no longer needed. */
 static void flaw_on_judgment(struct flaw_log *log, const json_t *record) {
   char key[40];
   long turn = flaw_number(record, "turn");
@@ -143,7 +143,7 @@ static void flaw_on_check(struct flaw_log *log, const json_t *record) {
            flaw_movement(log, flaw_number(record, "turn")), NULL, errors);
 }
 
-/* An error of a stage is a text: "$.step: expected integer, found string". */
+/* Parses an error of a stage, a text such as "$.step: expected integer, found string". */
 static json_t *stage_error(struct str text, struct str reason) {
   const char *colon = text.n > 0 && text.p[0] == '$' ? strstr(text.p, ": ") : NULL;
   if (colon == NULL || (size_t)(colon - text.p) >= text.n)
@@ -259,7 +259,7 @@ static void flaw_put_word(json_t *out, const char *key, const char *word) {
     json_object_set_new(out, key, json_text(str_from(word)));
 }
 
-/* The text of an answer, from its blob where it is in one. */
+/* Writes the text of an answer, from its blob if it is in one. */
 static void flaw_put_answer(const struct flaw_log *log, json_t *out, const char *key,
                             uint64_t seq) {
   const struct recall recall = book_recall(&log->book);

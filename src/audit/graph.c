@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RAILS_MAX = 24 }; /* more would leave no room for the words: rules say where they lead */
+enum { RAILS_MAX = 24 }; /* more would leave no room for words: then rules say where they lead */
 
 struct graph_edge {
   size_t movement, rule;
@@ -56,7 +56,7 @@ void graph_free(struct graph *g) {
   free(g);
 }
 
-/* --- what a session took --- */
+/* --- the path of a session --- */
 
 static void count_taken(struct graph_edge *edge, const char *method) {
   json_int_t n = json_integer_value(json_object_get(edge->methods, method));
@@ -130,7 +130,7 @@ static void put_who(const struct graph *g, size_t at, struct buf *out) {
     buf_puts(out, ", approved first");
 }
 
-/* "3 times: phase1_tag 2, ai_judge" */
+/* Writes "3 times: phase1_tag 2, ai_judge". */
 static void put_taken(const struct graph_edge *edge, struct buf *out) {
   const char *method;
   json_t *count;
@@ -149,13 +149,13 @@ static void put_taken(const struct graph_edge *edge, struct buf *out) {
 
 /* --- text --- */
 
-/* The rail of the edges to one row: it spans the rows of all of them. */
+/* The rail of all edges to one row, spanning the rows they come from. */
 struct rail {
   size_t first, last, target;
 };
 
 struct graph_row {
-  int next; /* of a rule's row; unused else */
+  int next; /* for a rule's row only */
   bool is_rule;
   size_t movement, rule; /* an end's row has the number of movements, and one more for ABORT */
 };
@@ -184,7 +184,7 @@ static void add_movement_rows(struct drawing *d, size_t at) {
         (struct graph_row){.is_rule = true, .movement = at, .rule = k, .next = m->rule_next[k]};
 }
 
-/* Children stand below their group, before its rules. */
+/* Lists children below their group, before its rules. */
 static void add_rows(struct drawing *d) {
   const struct workflow *wf = d->graph->workflow;
   size_t most = 2;
@@ -219,7 +219,7 @@ static int by_span(const void *a, const void *b) {
   return x->target < y->target ? -1 : 1;
 }
 
-/* Long rails stand outside. */
+/* Puts long rails on the outside. */
 static void add_rails(struct drawing *d) {
   for (size_t i = 0; i < d->row_count; i++) {
     struct rail rail = {i, i, i};
@@ -312,7 +312,7 @@ void graph_ascii(const struct graph *g, struct buf *out) {
 
 /* --- Mermaid --- */
 
-/* Within quotes Mermaid takes its own entities: #quot; and, for what begins one, #35;. */
+/* Within quotes Mermaid has entities of its own: #quot; and #35; for the # that begins them. */
 static void put_quoted(struct str text, struct buf *out) {
   struct buf safe = {0};
   buf_safe(&safe, text, false);

@@ -49,7 +49,7 @@ static struct margins margins_of(const struct kappa_table *t) {
   return m;
 }
 
-/* Equation 13 of Fleiss, Cohen and Everitt, Psychological Bulletin 72 (1969), 323-327. */
+/* Computes equation 13 of Fleiss, Cohen and Everitt, Psychological Bulletin 72 (1969), 323-327. */
 static double kappa_error(const struct kappa_table *t, const struct margins *m, double kappa,
                           double n) {
   double a = 0, b = 0, rest = 1 - kappa, c = kappa - m->chance * rest;
@@ -93,7 +93,7 @@ void kappa_stratum_add(struct kappa_stratum *s, long first, long second) {
 
 enum { ADDED_OF_ALL = 6 };
 
-/* The part of a stratum's mean in the variance of the whole; spread: of one of its turns. */
+/* Returns a stratum's share in the variance of the whole mean. spread: the variance of one turn. */
 static double stratum_part(const struct kappa_stratum *s, double sum, double spread) {
   double n = (double)s->n, share = s->weight * n / sum;
   return s->weight > 1 ? share * share * (1 - 1 / s->weight) * fmax(0, spread) / n : 0;
@@ -111,7 +111,7 @@ static double share_variance(const struct margins *m, const struct kappa_stratum
   return variance;
 }
 
-/* How a turn of that cell moves kappa. */
+/* Returns how much a turn of this cell moves kappa. */
 static double kappa_move(const struct margins *m, double kappa, size_t i, size_t k) {
   double chance = m->second[i] + m->first[k] - 2 * m->chance;
   return ((double)(i == k) - m->agree - (1 - kappa) * chance) / (1 - m->chance);

@@ -1,4 +1,4 @@
-/* Holds what a record says of other records against them. */
+/* Compares a record's statements about other records with those records. */
 #include "audit/links.h"
 
 #include "base/log.h"
@@ -76,7 +76,7 @@ static bool is_number(const struct look *l, enum member key, json_int_t expected
 static bool is_call(const struct look *l, const char *key, json_int_t id) {
   const struct turn *turn = turn_of(l);
   return turn == NULL ||
-         turn_call(turn, (long)id) != NULL || /* without its turn the fold says so */
+         turn_call(turn, (long)id) != NULL || /* if there is no turn, the fold reports it */
          err_set(l->err, ERR_CORRUPT,
                  "its %s names call %" JSON_INTEGER_FORMAT ", which turn %ld has not made", key, id,
                  turn->id);
@@ -117,7 +117,7 @@ static bool check_stage(const struct look *l) {
 
 /* --- the workflow --- */
 
-/* Two texts must be the same. */
+/* Checks that two texts are the same. */
 static bool links_is_text(const struct look *l, enum member key, struct str expected,
                           const char *whose) {
   struct str value = record_text(l->record, key);
@@ -159,7 +159,7 @@ static bool check_judgment(const struct look *l) {
   if (turn != NULL && !json_equal(record_tree(l->record, MEMBER_STAGES), turn->stages))
     return err_set(l->err, ERR_CORRUPT, "its stages are not those of the stage records before it");
   if (m == NULL || rule < 1 || (size_t)rule > m->rule_count)
-    return true; /* the fold knows */
+    return true; /* the fold reports it */
   const struct rule *chosen = &m->rules[rule - 1];
   struct buf tag = {0};
   rule_tag(m->own_name, chosen->number, &tag);

@@ -1,4 +1,4 @@
-/* Packs counts into bytes and takes them out again. */
+/* Packs counts into bytes and unpacks them. */
 #include "audit/packed.h"
 
 #include "base/limits.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 64, SPREAD_ROWS = SPREAD_POWERS + 1 }; /* as spread.c has them */
+enum { STEPS = 64, SPREAD_ROWS = SPREAD_POWERS + 1 }; /* as in spread.c */
 
 void packed_put(struct buf *out, const void *bytes, size_t n) {
   buf_append(out, bytes, n);

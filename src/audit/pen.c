@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lines of one text that are shown unless all is asked for: its head says what it is, its end how
- * it came out. */
+/* Lines of a text that are shown unless everything is asked for: its head says what it is, its end
+ * how it came out. */
 enum {
   HEAD_LINES = 16,
   TAIL_LINES = 6,
   INDENT = 2,
   MIN_COLUMNS = 40,
-  MORE_COLUMNS = 24 /* room for what says how much was cut */
+  MORE_COLUMNS = 24 /* room for saying how much was cut */
 };
 
 void pen_init(struct pen *pen, struct buf *out, bool full, size_t columns) {
@@ -24,7 +24,7 @@ void pen_init(struct pen *pen, struct buf *out, bool full, size_t columns) {
   *pen = (struct pen){.out = out, .full = full, .columns = columns};
 }
 
-/* depth 0: a title. */
+/* Writes a line. depth 0: a title. */
 static void put_formatted(struct pen *pen, int depth, const char *fmt, va_list ap)
     PRINTF_LIKE(3, 0);
 static void put_formatted(struct pen *pen, int depth, const char *fmt, va_list ap) {

@@ -1,4 +1,4 @@
-/* Makes cases of recorded turns, to be judged once more. */
+/* Makes cases of recorded turns, to be judged again. */
 #include "audit/rejudge.h"
 
 #include "audit/book.h"
@@ -15,7 +15,7 @@
 
 /* --- the workflow of a case --- */
 
-/* A condition, with its expression as what it is. */
+/* Writes a condition, with its expression replaced by its value. */
 static json_t *rejudge_condition(const struct rule *rule, const json_t *env) {
   struct expr_error error;
   struct buf text = {0};
@@ -57,7 +57,7 @@ static void rejudge_put(json_t *object, const char *key, const json_t *value) {
     json_object_set(object, key, (json_t *)value);
 }
 
-/* The recorded judge, resolved as it was then. */
+/* Writes the recorded judge as it was resolved then. */
 static void recorded_judge(const struct core *core, const struct turn *turn, json_t *out) {
   const struct judge_config *judge = &core->workflow->movements[turn->movement].judge;
   struct str provider, model;
@@ -98,7 +98,7 @@ static json_t *rejudge_judge(const struct core *core, const struct turn *turn,
   return out;
 }
 
-/* A movement that is only named by what is carried over. */
+/* Adds a movement that only the carried-over state names. */
 static void add_stub(json_t *movements, struct str name) {
   size_t i;
   const json_t *known;
@@ -144,7 +144,7 @@ static struct workflow *rejudge_workflow(const struct core *core, const struct t
 
 /* --- a case --- */
 
-/* Takes over what the session knew before this turn's work, as far as a judge is told of it. */
+/* Copies what the session knew before this turn's work, as far as a judge is shown it. */
 static void carry_core(const struct core *from, const struct turn *turn, struct core *to) {
   memcpy(to->session, from->session, sizeof to->session);
   to->seq = from->seq;
@@ -252,7 +252,7 @@ static bool rejudge_wanted(const struct rejudge_reading *r, long turn, size_t *i
   return false;
 }
 
-/* before: the hash of the record before the judgment. */
+/* Takes a judged turn. before: the hash of the record before the judgment. */
 static bool take_judged(struct rejudge_reading *r, const json_t *record, const char *before,
                         struct err *err) {
   size_t index;

@@ -58,7 +58,7 @@ static int rejudged_order(const void *a, const void *b) {
   return c != 0 ? c : compare_numbers(x->repeat, y->repeat);
 }
 
-/* One verdict for each time that a turn was to be judged. */
+/* Keeps one verdict for each time a turn was to be judged. */
 static void keep_first_each(struct rejudged *r) {
   size_t kept = 0;
   for (size_t i = 0; i < r->count; i++)

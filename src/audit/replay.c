@@ -1,4 +1,4 @@
-/* Judges recorded turns once more, from recorded replies. */
+/* Judges recorded turns again, from recorded replies. */
 #include "audit/replay.h"
 
 #include "audit/book.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS_MAX = 4 * TURN_JUDGE_CALLS }; /* of one judgment: each call, and each stage */
+enum { STEPS_MAX = 4 * TURN_JUDGE_CALLS }; /* for one judgment: each call, and each stage */
 
 struct replay {
   struct chain_schemas schemas;
@@ -52,13 +52,13 @@ void replay_free(struct replay *r) {
 
 struct rerun {
   const struct judging_turn *judging;
-  struct chain_reply used[TURN_JUDGE_CALLS]; /* replies, in the order in which they are asked for */
+  struct chain_reply used[TURN_JUDGE_CALLS]; /* replies in the order of their questions */
   bool taken[TURN_JUDGE_CALLS];
   size_t count;
   json_t *stages;
 };
 
-/* The reply to today's question: the first that this stage and vote has left. */
+/* Finds the reply to today's question: the first one left for this stage and vote. */
 static bool rerun_reply(struct rerun *run, const struct chain_step *step) {
   for (size_t i = 0; i < run->judging->count; i++) {
     const struct chain_reply *reply = &run->judging->replies[i];
@@ -80,7 +80,7 @@ static void rerun_verdict(const struct chain_step *step, struct replay_turn *out
   (void)snprintf(why, why_bytes, "%s", step->action == CHAIN_VERDICT ? "" : step->reason);
 }
 
-/* False: a question is open. */
+/* Judges a turn again. False: a question has no reply. */
 static bool rerun_turn(const struct judging_turn *judging, struct replay_turn *out, char *why,
                        size_t why_bytes) {
   struct rerun run = {.judging = judging, .stages = json_array()};
@@ -125,7 +125,7 @@ static void replay_judgment(struct replay *r, const struct core *core, const jso
   if (told.method != NULL && strcmp(told.method, judge_stage_name(STAGE_HUMAN)) == 0) {
     told.kind = REPLAY_HUMAN;
   } else if (turn == NULL || !judging_of(&judging, core, turn, &r->schemas)) {
-    return; /* the fold refuses the record */
+    return; /* the fold rejects the record */
   } else {
     if (!rerun_turn(&judging, &told, why, sizeof why))
       told.kind = REPLAY_ASKS;

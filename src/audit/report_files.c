@@ -1,4 +1,4 @@
-/* Holds reports against their files. */
+/* Compares reports with their files. */
 #include "audit/report_files.h"
 
 #include "core/contract.h"

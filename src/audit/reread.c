@@ -1,4 +1,4 @@
-/* Reads a judge's reply once more, aloud. */
+/* Reads a judge's reply again, explaining each step. */
 #include "audit/reread.h"
 
 #include "base/log.h"
@@ -22,7 +22,7 @@ static bool check_valid(void *ctx, const json_t *value) {
   return schema_valid(check->schema, value);
 }
 
-/* As in judge/reading.c, so that the same candidate is the nearest. */
+/* Same as in judge/reading.c, so that the same candidate is the nearest. */
 static int check_nearness(void *ctx, const json_t *value) {
   const struct check_ctx *check = ctx;
   return (json_object_get(value, check->key) != NULL) + (json_object_get(value, "reason") != NULL);
@@ -72,7 +72,7 @@ static void put_snippet(struct buf *out, struct str text, const struct extract_n
     buf_puts(out, "...");
 }
 
-/* Why the schema refuses a candidate, where it is JSON by itself. */
+/* Says why the schema rejects a candidate that is JSON by itself. */
 static void put_refusal(struct buf *out, const struct schema *schema, struct str text,
                         const struct extract_note *note) {
   struct schema_errors errors = {0};
@@ -83,8 +83,7 @@ static void put_refusal(struct buf *out, const struct schema *schema, struct str
   json_decref(value);
 }
 
-/* The ways to look that were tried before the value was found, or all of them, and found nothing.
- * */
+/* Lists the searches that failed before the value was found, or all of them if it was not. */
 static void put_vain(struct pen *pen, const struct extract_result *found) {
   static const char *const words[] = {[EXTRACT_DIRECT] = "the text as a whole is no JSON",
                                       [EXTRACT_CODE_BLOCK] = "no code block holds JSON",
@@ -135,7 +134,7 @@ static void put_candidates(struct pen *pen, const struct schema *schema, const c
   extract_result_deinit(&found);
 }
 
-/* The value that the judging code takes, and what its schema says. */
+/* Writes the value that the judging code takes, and what its schema says about it. */
 static void put_reading(struct pen *pen, const struct schema *schema, const char *key,
                         const json_t *structured, struct str text, struct str report) {
   struct reading reading;

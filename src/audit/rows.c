@@ -1,4 +1,4 @@
-/* Reads logs for audits: proves each line and gives out what its records add up to. */
+/* Reads logs for audits: proves each line, and passes on what its records add up to. */
 #include "audit/rows.h"
 
 #include "audit/rows_internal.h"
@@ -21,7 +21,7 @@ const char *rows_log_name(enum rows_log state) {
   return names[state];
 }
 
-/* --- giving out --- */
+/* --- results --- */
 
 static void give_row(struct rows *rows, struct row *row) {
   row->workflow = rows->session.workflow;
@@ -64,7 +64,7 @@ static enum rows_log rows_refuse(struct rows *rows, enum rows_log state, const c
   return state;
 }
 
-/* A whole line. ROWS_LOG_COUNT: it is sound, go on. */
+/* Takes a whole line. ROWS_LOG_COUNT: it is sound, go on. */
 static enum rows_log rows_line(struct rows *rows, struct str line) {
   char next[SHA256_HEX];
   struct rows_head head;
@@ -94,7 +94,7 @@ static enum rows_log rows_line(struct rows *rows, struct str line) {
   return ROWS_LOG_COUNT;
 }
 
-/* No more whole line. */
+/* Ends a log that has no further whole line. */
 static enum rows_log rows_at_end(struct rows *rows, const struct log_reader *r, bool piece) {
   if (r->error != 0) {
     (void)err_set_errno(&rows->err, r->error, "it cannot be read");

@@ -1,4 +1,5 @@
-/* Takes from the record of a judgment what its row needs: the stages, and who was asked. */
+/* Takes from the record of a judgment what its row needs: the stages, and which models were
+ * asked. */
 #include "audit/rows_internal.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -42,7 +43,7 @@ const char *rows_reason(struct str stage, enum stage_outcome outcome, bool none,
   return outcome == OUTCOME_MATCHED ? "" : "unknown";
 }
 
-/* Adds the calls that a stage lists. False: they are too many. */
+/* Adds the calls that a stage lists. False: there are too many. */
 static bool take_stage_calls(struct rows *rows, struct pull *at, long turn,
                              struct row_stage *stage) {
   size_t n = 0;
@@ -166,7 +167,8 @@ static bool take_stages(struct rows *rows, struct pull *at, struct row *row) {
   return true;
 }
 
-/* The judge of logs that do not name him: who was asked by the stage that decided, or was last. */
+/* Finds the judge of a log that does not name it: the model that the deciding stage asked, or else
+ * the last one asked. */
 static void find_judge(const struct rows *rows, struct row *row) {
   for (size_t i = row->stage_count; i > 0 && row->provider == NAMES_NONE; i--) {
     const struct row_stage *stage = &rows->stages[row->stage_first + i - 1];
@@ -178,7 +180,7 @@ static void find_judge(const struct rows *rows, struct row *row) {
   }
 }
 
-/* The turn's number and the stages come apart: the number first, whatever the order. */
+/* Reads the turn's number in a pass of its own, before the stages, whatever their order. */
 static long rows_turn_of(struct pull at) {
   struct str key;
   long turn = 0;

@@ -51,7 +51,7 @@ void row_use_add(struct row_use *sum, const struct row_use *one) {
   sum->unpriced += one->unpriced;
 }
 
-/* As core/spend.c counts it. */
+/* Counts use as core/spend.c does. */
 static void take_usage(struct pull *at, struct row_use *use) {
   struct str key;
   double usd = -1;
@@ -178,7 +178,7 @@ static enum rows_taken take_call_start(struct rows *rows, struct pull *at) {
   if (rows->wants_schema && schema.n > 0 && !call.judges)
     call.schema = schema_name(rows, schema);
   struct rows_call *known = rows_call_find(rows, call.turn, call.call);
-  if (known != NULL) { /* another attempt, perhaps of another provider */
+  if (known != NULL) { /* another attempt, perhaps at another provider */
     call.use = known->use;
     *known = call;
     return ROWS_TAKEN;
@@ -363,7 +363,7 @@ static struct str error_class(struct pull *at) {
   return class;
 }
 
-/* A session_stop or session_end: how it stands, and why, with the class of an error. */
+/* Takes a session_stop or session_end: the status, and its reason with the class of an error. */
 static enum rows_taken take_session_end(struct rows *rows, struct pull *at,
                                         const struct rows_head *head, bool stop) {
   struct str key, word = {"", 0}, class = {"", 0};
@@ -408,7 +408,7 @@ static enum rows_taken take_type(struct rows *rows, struct pull *at, const struc
     return take_check(rows, at);
   if (IS(head->type, "structured"))
     return rows_value(rows, at, head);
-  if (rows->proven) /* the first pass took the session */
+  if (rows->proven) /* the first pass already took the session */
     return ROWS_TAKEN;
   if (IS(head->type, "session_start"))
     return take_session_start(rows, at, head);

@@ -9,7 +9,7 @@
 
 enum { STEPS = 64, FIRST_EXACT = 8, ROWS = SPREAD_POWERS + 1 };
 
-/* Row 0 holds 0 to 63; row r > 0 holds 64 buckets of 2^(r-1) from 2^(r+5) on. */
+/* Row 0 holds 0 to 63; row r > 0 holds 64 buckets of 2^(r-1) each, from 2^(r+5) on. */
 static size_t row_of(uint64_t value) {
   return value < STEPS ? 0 : (size_t)(58 - __builtin_clzll(value));
 }
@@ -18,7 +18,7 @@ static size_t step_of(uint64_t value, size_t row) {
   return row == 0 ? (size_t)value : (size_t)((value >> (row - 1)) - STEPS);
 }
 
-/* The middle of a bucket. */
+/* Returns the middle of a bucket. */
 static uint64_t spread_value(size_t row, size_t step) {
   if (row == 0)
     return step;

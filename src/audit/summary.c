@@ -1,4 +1,4 @@
-/* Sums records up, one line a turn. */
+/* Sums records up, one line per turn. */
 #include "audit/summary.h"
 
 #include "base/list.h"
@@ -38,7 +38,7 @@ static struct turn_line *find_turn(struct summary *s, const struct record *recor
   return line;
 }
 
-/* A group tells how far its children are. */
+/* Counts how many of a group's children have begun or ended. */
 static void count_child(struct summary *s, long group, int over, int begun) {
   for (struct turn_line *line = s->open; line != NULL && group > 0; line = line->next)
     if (line->turn == group) {
@@ -65,7 +65,7 @@ void summary_exit(int status, int signal, struct buf *out) {
     buf_printf(out, ", killed by signal %d", signal);
 }
 
-/* "src/a.c +1 -1 and 2 more" */
+/* Writes "src/a.c +1 -1 and 2 more". */
 static void put_files(struct buf *out, const struct record *record) {
   const json_t *files = record_tree(record, MEMBER_FILES), *file = json_array_get(files, 0);
   if (file == NULL || record_is_true(record, MEMBER_FILES_SHARED))
@@ -79,7 +79,7 @@ static void put_files(struct buf *out, const struct record *record) {
     buf_printf(out, " and %zu more", more);
 }
 
-/* ", no pass: 12 passed, 1 failed": an exit of 0 that is no pass is said to be none. */
+/* Writes ", no pass: 12 passed, 1 failed": says so if an exit of 0 was not a pass. */
 static void put_tests(struct buf *out, const json_t *tests, int status) {
   const char *problem = summary_word(tests, "problem");
   buf_puts(out, status == 0 && gate_is_no_pass(tests) ? ", no pass: " : ", ");
@@ -89,8 +89,8 @@ static void put_tests(struct buf *out, const json_t *tests, int status) {
     gate_tests(tests, out);
 }
 
-/* Tells in a few words what a call did: a command's status and last line, the files that it
- * changed. One that printed nothing and failed says why on stderr. */
+/* Describes in a few words what a call did: a command's status and last line, and the files it
+ * changed. If it failed and printed nothing, stderr says why. */
 static void describe_call(struct turn_line *line, const struct record *record) {
   buf_clear(&line->what);
   if (record_is_number(record, MEMBER_EXIT)) {
@@ -120,7 +120,7 @@ static void add_reason(struct buf *why, const char *reason) {
   buf_puts(why, reason);
 }
 
-/* Why each stage before the last did not decide, and what the last one found. */
+/* Explains why each stage before the last did not decide, and what the last one found. */
 static void summary_explain(struct buf *why, const struct record *record) {
   const json_t *stages = record_tree(record, MEMBER_STAGES);
   const char *method = record_text_c(record, MEMBER_METHOD);
@@ -129,7 +129,7 @@ static void summary_explain(struct buf *why, const struct record *record) {
   json_array_foreach(stages, i, stage) {
     const json_t *errors = json_object_get(stage, "errors");
     const char *class = summary_word(stage, "class"), *outcome = summary_word(stage, "outcome");
-    /* of expressions the last one could not be evaluated; those before it were false */
+    /* the last expression could not be evaluated; those before it were false */
     bool expression =
         strcmp(summary_word(stage, "stage"), "when") == 0 && strcmp(outcome, "error") == 0;
     size_t first = expression && json_array_size(errors) > 0 ? json_array_size(errors) - 1 : 0;
@@ -187,7 +187,7 @@ int64_t summary_duration(const struct summary *s) {
   return sum;
 }
 
-/* The line is over; frees its place among the open ones. */
+/* Ends a line and frees its place among the open ones. */
 static const struct turn_line *finish_line(struct summary *s, struct turn_line *line) {
   CHAIN_REMOVE(s->open, line);
   line->duration_ms = line_duration(line);
@@ -199,7 +199,7 @@ static const struct turn_line *finish_line(struct summary *s, struct turn_line *
   return &s->done;
 }
 
-/* A child of a group that failed: there is nothing to judge. */
+/* Ends a child of a group that failed: there is nothing to judge. */
 static const struct turn_line *on_turn_end(struct summary *s, struct turn_line *line,
                                            const struct record *record) {
   struct str next = record_text(record, MEMBER_NEXT);
@@ -210,7 +210,7 @@ static const struct turn_line *on_turn_end(struct summary *s, struct turn_line *
   return finish_line(s, line);
 }
 
-/* Where it leads; a child leads nowhere: what it found. */
+/* Says where a judgment leads; a child leads nowhere, so it says what it found. */
 static struct str summary_next(const struct record *record) {
   struct str next = record_text(record, MEMBER_NEXT);
   if (!record_is_number(record, MEMBER_RULE))
@@ -254,7 +254,7 @@ static void summary_on_call_start(struct turn_line *line, const struct record *r
   }
 }
 
-/* How the value was made: in the place of what the calls did, which says less. */
+/* Describes how the value was made, instead of what the calls did, which says less. */
 static void describe_value(struct turn_line *line, const struct record *record) {
   int attempts = (int)record_number(record, MEMBER_ATTEMPTS);
   buf_clear(&line->what);
@@ -279,7 +279,7 @@ static void took_over(struct turn_line *line, const struct record *record, const
   buf_deinit(&text);
 }
 
-/* Columns of the names of a movement and of its children, which are indented. */
+/* Returns the columns for the names of a movement and its children, which are indented. */
 static int name_columns(const json_t *movement) {
   const char *name = summary_word(movement, "name");
   const json_t *child;
@@ -333,7 +333,7 @@ static int64_t summary_tokens(const json_t *usage) {
   return (in > 0 && in < most ? in : 0) + (out > 0 && out < most ? out : 0);
 }
 
-/* A call tells while it runs which tool it uses, and on what, and its tokens. */
+/* While it runs, a call reports the tool it uses, what the tool works on, and tokens. */
 static void summary_on_event(struct turn_line *line, const struct record *record) {
   static const char *const arguments[] = {"argument", "command", "title", "input"};
   const json_t *data = record_tree(record, MEMBER_DATA);
@@ -346,7 +346,7 @@ static void summary_on_event(struct turn_line *line, const struct record *record
   const char *argument = "";
   for (size_t i = 0; i < ARRAY_LEN(arguments) && argument[0] == '\0'; i++)
     argument = summary_word(data, arguments[i]);
-  /* Its end does not repeat what it worked on. */
+  /* The end of a tool's use does not repeat what it worked on. */
   if (argument[0] == '\0' && strcmp(summary_word(data, "state"), "end") == 0 &&
       str_starts(buf_view(&line->tool), name))
     return;
@@ -405,7 +405,7 @@ static void summary_on_question(struct turn_line *line, const struct record *rec
   buf_str(&line->now, str_next_line(&text));
 }
 
-/* Who said what, in the place of what a call did. */
+/* Says who answered what, instead of what a call did. */
 static void summary_on_answer(struct turn_line *line, const struct record *record) {
   const char *name = json_string_value(json_object_get(record_tree(record, MEMBER_BY), "name"));
   struct str text = record_text(record, MEMBER_TEXT), word = record_text(record, MEMBER_ANSWER);
@@ -428,7 +428,7 @@ json_t *summary_spent(const struct summary *s) {
   return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
 }
 
-/* A turn that was judged without a rule waits for its judgment again. */
+/* Opens a turn that was judged without a rule again: it waits for another judgment. */
 static void reopen_last(struct summary *s) {
   if (s->done.turn == 0 || s->done.judged)
     return;
@@ -442,7 +442,7 @@ static void reopen_last(struct summary *s) {
   s->open = line;
 }
 
-/* line: of the turn where it happened, or NULL. */
+/* line: that of the turn in which it happened, or NULL. */
 static void on_session_stop(struct summary *s, const struct turn_line *line,
                             const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON);
@@ -468,7 +468,7 @@ static void on_session_resume(struct summary *s) {
   reopen_last(s);
   buf_clear(&s->message);
   buf_clear(&s->stop_class);
-  json_decref(s->spent); /* it goes on: added up here again */
+  json_decref(s->spent); /* it goes on: use is summed up here again */
   s->spent = NULL;
 }
 
@@ -487,7 +487,7 @@ static void summary_on_report(struct turn_line *line, const struct record *recor
 const struct turn_line *summary_feed(struct summary *s, const struct record *record) {
   struct turn_line *line = find_turn(s, record);
   size_t ts_n = strnlen(record->ts.p, sizeof s->last_ts - 1);
-  memcpy(s->last_ts, record->ts.p, ts_n); /* each record: snprintf would be seen */
+  memcpy(s->last_ts, record->ts.p, ts_n); /* for each record: snprintf would cost too much */
   s->last_ts[ts_n] = '\0';
   if (line != NULL)
     (void)record_time_parse(record->ts.p, &line->heard_ms);

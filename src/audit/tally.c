@@ -119,7 +119,7 @@ static struct tally_group *group_of(struct tally_table *t, const struct tally_un
     t->groups = xrealloc(t->groups, (t->count ? t->count * 2 : 1) * sizeof *t->groups);
   t->groups[t->count] = (struct tally_group){0};
   memcpy(t->groups[t->count].keys, keys, sizeof keys);
-  /* the list, which doubles, the table and the keys */
+  /* the list, which doubles, plus the table and the keys */
   *t->memory += 2 * sizeof *t->groups + 128;
   return &t->groups[t->count++];
 }
@@ -179,7 +179,7 @@ static void add_judgment(struct tally_table *t, const struct row *row) {
     row_use_add(&u.use, &stage->use);
     row_use_add(&part, &stage->use);
     count_reading(g, stage);
-    if (stage->vote) /* what votes cost is counted with what they decide */
+    if (stage->vote) /* the cost of votes is counted with what they decide */
       continue;
     g->outcomes[stage->outcome]++;
     if (stage->outcome != OUTCOME_MATCHED)
@@ -276,7 +276,7 @@ size_t tally_group_of(const struct tally_table *t, const struct row *row) {
   return map_get(&t->map, bytes, &at) ? at : SIZE_MAX;
 }
 
-/* --- telling --- */
+/* --- output --- */
 
 void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
                     const struct name_list *names, struct buf *out) {

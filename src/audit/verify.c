@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-/* An owner may be in the middle of its write: a torn end is looked at again before it counts. */
+/* An owner may be writing: a torn end is looked at again before it counts. */
 enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20 };
 
 struct verifier {
@@ -88,23 +88,23 @@ static bool check_schema(const struct verifier *v, const json_t *record, struct 
 
 enum phase { NEW, RUNNING, STOPPED, ENDED };
 
-/* All that is known while one log is read. */
+/* Everything known while one log is read. */
 struct verify_pass {
   struct book book;
   struct core core;
   struct links links;
   enum phase phase;
   struct report_files reports;
-  char blob_name[SHA256_HEX]; /* of the blob read last; "": none */
+  char blob_name[SHA256_HEX]; /* of the last blob that was read; "": none */
   struct buf blob;
   struct schema_reader *reader;
-  struct record_draft draft; /* the record that is looked at */
-  struct buf texts;          /* of it, where it was not built; */
-  json_t *json;              /* else this is it */
+  struct record_draft draft; /* the record being checked */
+  struct buf texts;          /* its texts, if no tree was built */
+  json_t *json;              /* otherwise its tree */
 };
 
-/* A blob that several records name, one after the other, is read and hashed once. The bytes are
- * borrowed until the next. */
+/* Reads a blob; one that several records in a row name is read and hashed once. The bytes are
+ * borrowed until the next call. */
 static bool verify_blob(struct verify_pass *r, const char *name, struct str *bytes,
                         struct err *err) {
   if (strcmp(r->blob_name, name) != 0) {
@@ -118,8 +118,8 @@ static bool verify_blob(struct verify_pass *r, const char *name, struct str *byt
   return true;
 }
 
-/* Every member "<key>_blob" names a blob that must be there, with its bytes and their number, which
- * is the member after it. */
+/* Checks every member "<key>_blob": its blob must exist, with the hash and the size given in the
+ * member after it. */
 static bool check_blobs(struct verify_pass *r, struct err *err) {
   static const enum member blobs[] = {MEMBER_TASK_BLOB, MEMBER_TEXT_BLOB, MEMBER_STDERR_BLOB};
   const struct record *record = &r->draft.record;
@@ -152,7 +152,7 @@ static bool check_workflow(const struct record *record, struct err *err) {
          err_set(err, ERR_CORRUPT, "its workflow_sha256 is not that of its workflow");
 }
 
-/* A log that was given another session's name. */
+/* Finds a log that was given another session's name. */
 static bool verify_check_name(const struct book *b, const char *session, struct err *err) {
   char id[STORE_ID_BYTES];
   store_ref_id(&b->ref, id);
@@ -160,7 +160,8 @@ static bool verify_check_name(const struct book *b, const char *session, struct 
          err_set(err, ERR_CORRUPT, "it begins session %s, not that of the file's name", session);
 }
 
-/* The order of the session's own records: a start, then stops and resumes in turn, an end. */
+/* Checks the order of the session's own records: a start, then stops and resumes in turn, an
+ * end. */
 static bool check_order(enum phase *phase, enum record_type type, struct err *err) {
   bool starts = type == RECORD_SESSION_START, resumes = type == RECORD_SESSION_RESUME;
   if (*phase == ENDED)
@@ -187,20 +188,20 @@ static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *
   return true;
 }
 
-/* Folds the record, and so finds what a resume would: a call that ends and never began, a rule that
- * the workflow has not. */
+/* Folds the record, and so finds what a resume would: the end of a call that never began, a rule
+ * that the workflow does not have. */
 static bool check_fold(struct verify_pass *r, struct err *err) {
   const struct core_source source = {.ctx = r, .blob = blob_of};
   if (core_apply(&r->core, &r->draft.record, NULL, &source, err))
     return true;
   struct err raw = *err;
   const char *why =
-      strstr(raw.text, "): "); /* "record 7 (stage): why": its number is told anyway */
+      strstr(raw.text, "): "); /* "record 7 (stage): why": its number is reported anyway */
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
-/* The next record, into the draft. Nearly all are valid, and their text says so; one that is not,
- * or is no record at all, is built, so that it can be said what is wrong. False: the book says. */
+/* Reads the next record into the draft. Nearly all are valid, and their text is enough to see that.
+ * For any other a tree is built, to say what is wrong. False: the book says why. */
 static bool next_record(struct verify_pass *r) {
   struct book *b = &r->book;
   size_t n;
@@ -240,7 +241,7 @@ static bool check_record(const struct verifier *v, struct verify_pass *r,
   return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, err);
 }
 
-/* Every head that is known of the session: its record is there, and is that one. */
+/* Checks every known head of the session: its record must be there and be the same. */
 static bool check_heads(const struct heads *const *heads, size_t n, const struct book *b,
                         struct verify_result *out) {
   for (size_t i = 0; i < n; i++) {
@@ -257,7 +258,7 @@ static bool check_heads(const struct heads *const *heads, size_t n, const struct
   return true;
 }
 
-/* The log has come to its end. */
+/* Checks the last heads once the log has ended. */
 static bool check_last_heads(const struct heads *const *heads, size_t n,
                              struct verify_result *out) {
   for (size_t i = 0; i < n; i++) {
@@ -294,7 +295,7 @@ struct verify_heads {
   size_t count;
 };
 
-/* Closes the book. unhashed: the chain is left to somebody else. */
+/* Makes a pass over the log and closes the book. unhashed: somebody else checks the chain. */
 static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhashed,
                      const struct verify_heads *heads, struct verify_result *out) {
   struct book *b = &r->book;
@@ -363,7 +364,7 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
     chain_join(&chain);
     if (out->state != VERIFY_BAD && chain.records >= out->records)
       return true;
-    r = (struct verify_pass){.phase = NEW}; /* the first bad record is found in order */
+    r = (struct verify_pass){.phase = NEW}; /* finds the first bad record in order */
     if (!book_open(&r.book, ref, true, err))
       return false;
   }

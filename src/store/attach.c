@@ -1,4 +1,4 @@
-/* Reads a log file back for its owner and mends its end. */
+/* Reads a log file back for its owner and repairs its end. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Appends the bytes from `offset` to <log>.torn, so that nothing that was there is thrown away. */
+/* Copies the bytes from `offset` to <log>.torn, so that nothing is lost. */
 static bool keep_torn(const struct files_log *log, uint64_t offset, struct err *err) {
   char path[PATH_MAX], chunk[64 * 1024];
   (void)snprintf(path, sizeof path, "%s.torn", log->base.name);
@@ -36,8 +36,8 @@ static bool keep_torn(const struct files_log *log, uint64_t offset, struct err *
   return ok;
 }
 
-/* Blocks that never reached the disk: NULs from the end of what was synced, or from a block's
- * start, to a block's end or the end of the file. A lone NUL is damage. */
+/* Finds blocks that never reached the disk: NULs from the end of what was synced, or from the start
+ * of a block, to the end of a block or of the file. A lone NUL is damage. */
 static bool has_hole(struct str line, uint64_t offset) {
   enum { BLOCK_BYTES = 512 };
   const char *nul = line.n > 0 ? memchr(line.p, '\0', line.n) : NULL;
@@ -67,10 +67,10 @@ static bool attach_is_type(const json_t *record, const char *type) {
   return own != NULL && strcmp(own, type) == 0;
 }
 
-/* Does a record follow, whatever its hash? Then what stands before it was once sound. Behind a hole
- * only a record of a later batch says so: a resume, and the end of an attempt whose start is not
- * durable yet (`open` is the last that is): what an attempt tells can be in one batch with its end.
- * */
+/* Does a record follow, whatever its hash? Then everything before it was once sound. After a hole
+ * only a record of a later batch proves that: a resume, or the end of an attempt whose start is not
+ * durable yet (`open` is the last durable one), since what an attempt reports can be in the same
+ * batch as its end. */
 static bool record_follows(struct log_reader *r, uint64_t seq, bool hole, struct attempt open) {
   struct str line;
   while (reader_next(r, &line)) {
@@ -97,8 +97,8 @@ static bool read_failed(const struct files_log *log, const struct log_reader *r,
   return false;
 }
 
-/* A whole record, whatever its bytes are now: no crash leaves that, so somebody changed it. Its end
- * says so, or that it is JSON. */
+/* True for a whole record, whatever its bytes are now: no crash leaves that, so somebody changed
+ * it. It is whole if its end says so, or if it is JSON. */
 static bool is_whole_record(const struct log_reader *r, struct str line, bool hole) {
   if (!r->whole || hole)
     return false;
@@ -111,7 +111,7 @@ static bool is_whole_record(const struct log_reader *r, struct str line, bool ho
   return whole;
 }
 
-/* For the record that says what a person had cut off. */
+/* Notes what a person had cut off, for the record that says so. */
 static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t bytes,
                      struct store_mend *mend, struct err *err) {
   if (bytes > LIMIT_CUT_BYTES)
@@ -129,8 +129,8 @@ static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t byte
   return read || err_set(err, ERR_IO, "cannot read %s", log->base.name);
 }
 
-/* The line at hand is not what was written: what stands from there on is set aside, if it is what a
- * crash leaves or a person said so. */
+/* Sets aside everything from a damaged line on, if a crash leaves such a line or a person asked for
+ * it. */
 static bool mend_tail(struct files_log *log, struct log_reader *r, struct str line,
                       struct attempt open, const struct err *why, struct store_mend *mend,
                       struct err *err) {
@@ -192,8 +192,8 @@ static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_f
   if (good_end < file_bytes && ftruncate(log->fd, (off_t)good_end) != 0)
     return err_set_errno(err, errno, "cannot cut the torn tail off %s", log->base.name);
   log->base.bytes = log->folded_bytes = good_end;
-  /* Recovery acts on what it read, so neither that nor the log's name may be in the page cache
-   * only: who wrote it may have died before a sync. */
+  /* Recovery acts on what it read, so neither that nor the log's name may be only in the page
+   * cache: the writer may have died before a sync. */
   if (fdatasync(log->fd) != 0 || !files_sync_dir(log->base.store->where))
     return err_set_errno(err, errno, "cannot sync %s", log->base.name);
   return true;

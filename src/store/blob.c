@@ -21,7 +21,7 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
   struct stat st;
   (void)snprintf(dir, sizeof dir, "%s/blobs", store->where);
   (void)snprintf(path, sizeof path, "%s/%s", dir, sha256);
-  /* Its time tells a sweep that it is in use; one that a sweep took meanwhile is written anew. */
+  /* The new time tells a sweep that it is in use; if one took it meanwhile, it is written anew. */
   if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n &&
       utimensat(AT_FDCWD, path, NULL, 0) == 0)
     return (files_sync_dir(dir) && files_sync_dir(store->where)) || /* its name may not be synced */
@@ -47,8 +47,8 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
   return true;
 }
 
-/* First away from its name, then a look at its time: who puts it meanwhile writes it anew, and who
- * put it before is seen. */
+/* Renames the blob before looking at its time: whoever puts it meanwhile writes it anew, and an
+ * earlier put shows in its time. */
 bool files_blob_drop(const struct store *store, const char *sha256, time_t since) {
   char path[STORE_NAME_BYTES], aside[STORE_NAME_BYTES + 16];
   struct stat st;
@@ -60,7 +60,7 @@ bool files_blob_drop(const struct store *store, const char *sha256, time_t since
     return false;
   bool young = stat(aside, &st) == 0 && st.st_mtime >= since;
   if (young && link(aside, path) != 0 && errno != EEXIST)
-    return false; /* it is not lost: it stays aside */
+    return false; /* it is not lost, only set aside */
   (void)unlink(aside);
   return !young;
 }

@@ -28,14 +28,14 @@ static void brief_keep(char **slot, const char *text) {
   *slot = text[0] ? xstrdup(text) : NULL;
 }
 
-/* Cut to what there is room for. */
+/* Copies as much as there is room for. */
 static void copy_word(char *out, size_t room, const char *text) {
   size_t n = strnlen(text, room - 1);
   memcpy(out, text, n);
   out[n] = '\0';
 }
 
-/* Nothing but these is wanted of most records, and a daemon sees all records of all sessions. */
+/* True for the few records that matter: a daemon sees all records of all sessions. */
 static bool matters(enum record_type type) {
   return type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
          type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START ||
@@ -58,7 +58,7 @@ static void brief_wait_for(struct brief *b, const char *what, const struct recor
   copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
 }
 
-/* Whatever it records next, it no longer waits; but it can be told to wait for something else. */
+/* Ends the wait, whatever the session records next; but that record may begin another wait. */
 static void feed_wait(struct brief *b, const struct record *record) {
   char since[sizeof b->updated];
   int64_t now;
@@ -71,7 +71,7 @@ static void feed_wait(struct brief *b, const struct record *record) {
     brief_wait_for(b, record_text_c(record, MEMBER_REASON), record, since);
   } else if (record_get(record, MEMBER_RETRY_IN_MS) != NULL && record_time_parse(since, &now)) {
     brief_wait_for(b, brief_word(record_tree(record, MEMBER_ERROR), "class"), record, since);
-    int64_t ms = record_number(record, MEMBER_RETRY_IN_MS); /* from a file: it may say anything */
+    int64_t ms = record_number(record, MEMBER_RETRY_IN_MS); /* from a file: may be anything */
     record_time(now + (ms > 0 && ms < LIMIT_RESET_WAIT_MS ? ms : 0), b->wait->until);
   }
 }
@@ -102,7 +102,7 @@ static void brief_on_question(struct brief *b, const struct record *record) {
                                            record_text(record, MEMBER_UNTIL)));
 }
 
-/* A stop lists everything there is. */
+/* Replaces the questions: a stop lists all there are. */
 static void brief_on_stop_questions(struct brief *b, const struct record *record) {
   const json_t *list = record_tree(record, MEMBER_QUESTIONS);
   json_decref(b->questions);
@@ -306,12 +306,12 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
   return reader_read_all(r, from, out->p, n);
 }
 
-/* All that is wanted of a session's first line and most others: no tree is built from them. */
+/* Everything needed of a session's first line and of most others: no tree is built from them. */
 struct glance {
   struct str ts, type, movement, hash, session, name, unique, not_after;
   int64_t seq, turn;
   bool submitted;
-  bool whole; /* more is wanted, or it is not plain */
+  bool whole; /* more is needed, or it is not plain */
 };
 
 static bool glance_plain(struct pull *at, struct glance *g, struct str *text) {
@@ -320,7 +320,8 @@ static bool glance_plain(struct pull *at, struct glance *g, struct str *text) {
   return ok;
 }
 
-/* The name of a workflow; of a configuration, whether it was submitted and when it may run. */
+/* Reads the name of a workflow, or from a configuration whether it was submitted and when it may
+ * run. */
 static void glance_into(struct pull *at, struct glance *g, struct str key) {
   struct str inner;
   bool workflow = str_eq_c(key, "workflow");
@@ -362,7 +363,7 @@ static void glance_take(struct pull *at, struct glance *g, struct str key) {
   g->whole = g->whole || str_eq_c(key, "retry_in_ms");
 }
 
-/* False: it has to be read whole. */
+/* Glances at a line. False: it must be read as a whole. */
 static bool glance_at(struct str line, struct glance *g) {
   struct pull at = pull_of(line);
   struct str key;
@@ -410,7 +411,7 @@ static bool feed_first(struct brief *b, struct str line) {
   return true;
 }
 
-/* The first line; grows until it is whole. */
+/* Feeds the first line; reads more until it is whole. */
 static bool feed_head(struct brief *b, const struct log_reader *r, uint64_t size,
                       struct buf *text) {
   const char *end = NULL;
@@ -455,7 +456,7 @@ static bool feed_line(struct brief *b, struct str line) {
   b->turns = (long)g.turn > b->turns ? (long)g.turn : b->turns;
   brief_copy_text(b->updated, sizeof b->updated, g.ts);
   brief_copy_text(b->hash, sizeof b->hash, g.hash);
-  free(b->wait); /* it tells something, so it waits no more */
+  free(b->wait); /* it records something, so it no longer waits */
   b->wait = NULL;
   if (g.movement.n > 0) {
     free(b->movement);
@@ -464,7 +465,7 @@ static bool feed_line(struct brief *b, struct str line) {
   return g.movement.n > 0;
 }
 
-/* The last whole lines; more of them until one names the movement, or all are read. */
+/* Feeds the last whole lines; reads more until one names the movement, or all are read. */
 static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size,
                       struct buf *text) {
   b->partial = true;
@@ -484,7 +485,7 @@ static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size
     struct str rest = {begin, begin ? (size_t)(text->p + end - begin) : 0};
     bool names = false;
     if (from == 0)
-      (void)str_next_line(&rest); /* the first one was fed */
+      (void)str_next_line(&rest); /* the first line was already fed */
     while (rest.p != NULL && rest.n > 0)
       names = feed_line(b, str_next_line(&rest)) || names;
     if (from == 0 || names || want == LIMIT_LOG_LINE_BYTES)
@@ -492,7 +493,7 @@ static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size
   }
 }
 
-/* Readers count on times even in a damaged log: its name says when it began. */
+/* Readers rely on times even in a damaged log: the log's name says when it began. */
 static void mend_times(struct brief *b, const struct store_ref *ref) {
   unsigned long long high = 0, low = 0;
   char id[STORE_ID_BYTES];

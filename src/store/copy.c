@@ -1,4 +1,4 @@
-/* Takes a session from one store to another: its blobs, then its lines, as they are. */
+/* Copies a session from one store to another: first its blobs, then its lines, as they are. */
 #include "store/copy.h"
 
 #include "base/limits.h"
@@ -28,8 +28,8 @@ static bool copy_blob(const struct store *from, const struct store *to, const ch
   return ok;
 }
 
-/* Members "<key>_blob" name them. In a line a quote within a text has a backslash before it: no
- * text can look like one. */
+/* Copies the blobs that members "<key>_blob" name. In a line, a quote within a text has a backslash
+ * before it, so no text can look like such a member. */
 static bool copy_blobs_of(struct str line, const struct store *from, const struct store *to,
                           struct err *err) {
   static const char mark[] = "_blob\":\"";
@@ -54,7 +54,7 @@ struct source_end {
   char hash[SHA256_HEX];
 };
 
-/* All of it, before anything is written. */
+/* Checks the whole source before anything is written. */
 static bool check_source(const struct store_ref *ref, struct source_end *end, struct err *err) {
   struct log_reader r;
   struct str line;
@@ -109,7 +109,7 @@ static bool begins_alike(const struct store_ref *a, const struct store_ref *b, u
 
 /* --- the target --- */
 
-/* With what lies in log->batch. */
+/* Appends what is in log->batch. */
 static bool copy_flush(struct store_log *log, uint64_t seq, const char *hash, struct err *err) {
   if (log->batch.n == 0)
     return true;
@@ -124,7 +124,7 @@ static bool copy_flush(struct store_log *log, uint64_t seq, const char *hash, st
   return true;
 }
 
-/* Each line after those that the target has. */
+/* Copies each line after those that the target has. */
 static bool copy_lines(struct store *to, const struct store_ref *ref, struct store_log *log,
                        struct err *err) {
   struct log_reader r;
@@ -162,7 +162,7 @@ static bool fold_nothing(void *ctx, const json_t *record, struct err *err) {
   return true;
 }
 
-/* A copy that was cut off goes on. */
+/* Opens the target, to start a copy or to continue one that was cut off. */
 static struct store_log *copy_open_target(struct store *to, const struct store_ref *there,
                                           const char *id, uint64_t bytes, struct err *err) {
   struct store_mend mend = {0};
@@ -191,7 +191,7 @@ static enum copy_result copy_checked(struct store *to, const struct store_ref *r
   return ok ? COPY_DONE : COPY_FAILED;
 }
 
-/* It is owned from before it is copied until it is set aside. */
+/* Copies with the source owned from before the copy until it is set aside. */
 static enum copy_result copy_moving(struct store *to, const struct store_ref *ref, const char *id,
                                     struct err *err) {
   struct store from;

@@ -1,13 +1,13 @@
 /* Makes, locks and appends to log files: the back end for one folder on one machine.
  *
- * DESIGN, durability. A batch is written behind the last durable byte and synced; only then its
- * append says STORE_OK. No space: the file is cut back to the last durable byte, the caller keeps
- * the batch and comes again. A failed sync: what reached the disk is unknown and the descriptor is
- * not trusted again; the file is reopened, its chain compared up to the last durable record, and
- * prefix and batch go to a new file that replaces the old one. The same happens when the file was
- * removed under its owner (a cleaned folder); one that another file replaced is an error. Appending
- * runs in the loop's pool: a work touches only its own log. The lock is one of the open file
- * description. */
+ * DESIGN, durability. A batch is written after the last durable byte and synced; only then does its
+ * append return STORE_OK. If there is no space, the file is cut back to the last durable byte, and
+ * the caller keeps the batch and tries again. After a failed sync nobody knows what reached the
+ * disk, and the descriptor is not trusted again: the file is reopened, its chain is compared up to
+ * the last durable record, and prefix and batch go to a new file that replaces the old one. The
+ * same happens if the file was removed under its owner (a cleaned folder); if another file replaced
+ * it, that is an error. Appending runs in the loop's pool, where each work touches only its own
+ * log. The lock belongs to the open file description. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
@@ -37,7 +37,8 @@ bool files_sync_dir(const char *dir) {
   return ok;
 }
 
-/* One folder; a new one's name is synced, or a power cut could take all that was synced in it. */
+/* Makes one folder and syncs a new one's name: a power cut could otherwise take all that was synced
+ * in it. */
 static bool make_dir(const char *path, struct err *err) {
   char parent[STORE_PATH_BYTES];
   if (mkdir(path, 0700) != 0)
@@ -47,7 +48,7 @@ static bool make_dir(const char *path, struct err *err) {
   if (slash != NULL)
     slash[slash == parent ? 1 : 0] = '\0';
   if (!files_sync_dir(slash ? parent : ".") &&
-      errno != EACCES) /* not ours to open: not ours to sync */
+      errno != EACCES) /* not ours to open, so not ours to sync */
     return err_set_errno(err, errno, "cannot sync the folder %s", parent);
   return true;
 }
@@ -69,19 +70,19 @@ static bool set_lock(int fd) {
   return !fault_fails("lock") && fs_lock(fd);
 }
 
-/* On a nameless file: a second descriptor must be refused what the first one holds. Some network
- * and user-space file systems know no locks, others grant every one. */
+/* Tests locks on a nameless file: a second descriptor must be refused what the first one holds.
+ * Some network and user-space file systems have no locks, others grant every one. */
 static bool locks_work(const char *dir, struct err *err) {
   char path[STORE_PATH_BYTES + 40], again[FS_PATH_BYTES];
   (void)snprintf(path, sizeof path, "%s/.locks.%ld", dir, (long)getpid());
-  (void)unlink(path); /* of a process that died just there */
+  (void)unlink(path); /* left by a process that died just there */
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make a file in the log folder %s", dir);
   (void)unlink(path);
   fs_path_of(fd, again);
   int second = open(again, O_RDWR | O_CLOEXEC);
-  if (second < 0) { /* without /proc */
+  if (second < 0) { /* there is no /proc */
     int number = errno;
     close(fd);
     return number == ENOENT || err_set_errno(err, number, "cannot use the log folder %s", dir);
@@ -131,7 +132,7 @@ struct files_log *files_log_new(struct store *store, const char *path, int fd) {
   return log;
 }
 
-/* The file of a log that has none yet. */
+/* Makes the file of a log that has none yet. */
 static bool make_file(struct files_log *log, struct err *err) {
   const char *path = log->base.name;
   int fd = fault_fails("create") ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -184,8 +185,8 @@ bool files_write_all(int fd, const char *p, size_t n, uint64_t at) {
   return true;
 }
 
-/* Copies the durable prefix to `to`, checking its chain on the way. By its descriptor: its name may
- * be gone. */
+/* Copies the durable prefix to `to`, checking its chain on the way. It reads by descriptor, since
+ * the log's name may be gone. */
 static bool copy_prefix(const struct files_log *log, int to, const char *after, struct err *err) {
   struct log_reader r;
   struct str line;
@@ -213,8 +214,7 @@ static bool copy_prefix(const struct files_log *log, int to, const char *after, 
   return true;
 }
 
-/* Prefix and batch into a new file, which replaces the old one; `after` says what made it needed.
- * */
+/* Writes prefix and batch to a new file that replaces the old one; `after` says why. */
 static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   char path[PATH_MAX];
   (void)snprintf(path, sizeof path, "%s.new", log->base.name);
@@ -237,7 +237,7 @@ static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   return true;
 }
 
-/* Removed while it grew: what is written to it is lost with its descriptor. */
+/* True if the file was removed while it grew: what is written to it is lost with its descriptor. */
 static bool is_gone(const struct files_log *log) {
   struct stat st;
   return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
@@ -245,7 +245,7 @@ static bool is_gone(const struct files_log *log) {
 
 static bool bring_back(struct files_log *log, struct err *err) {
   struct stat st;
-  if (lstat(log->base.name, &st) == 0) /* it may have an owner of its own by now */
+  if (lstat(log->base.name, &st) == 0) /* the new file may have its own owner */
     return err_set(err, ERR_IO, "%s was replaced by another file while the session ran",
                    log->base.name);
   return rewrite(log, "its removal", err);
@@ -265,13 +265,12 @@ static enum store_result append_batch(struct files_log *log, struct err *err) {
   bool synced = !fault_fails("sync") && fdatasync(log->fd) == 0;
   int number = errno;
   log->base.syncs++;
-  if (!synced && number == ENOSPC) { /* delayed allocation: the space was missing after all */
+  if (!synced && number == ENOSPC) { /* delayed allocation: there was no space after all */
     (void)err_set_errno(err, number, "cannot sync %s", log->base.name);
     return ftruncate(log->fd, (off_t)log->base.bytes) == 0 ? STORE_FULL : STORE_IO;
   }
   if (!synced && !rewrite(log, "a failed sync", err)) {
-    (void)!ftruncate(log->fd,
-                     (off_t)log->base.bytes); /* what is there might never reach the disk */
+    (void)!ftruncate(log->fd, (off_t)log->base.bytes); /* it might never reach the disk */
     return STORE_IO;
   }
   if (log->sync_dir && !files_sync_dir(log->base.store->where)) {
@@ -314,8 +313,8 @@ enum store_result files_append_now(struct store_log *base, struct err *err) {
   return append_batch((struct files_log *)base, err);
 }
 
-/* After a failed write or sync nobody knows what of the batch is on the disk, and the kernel may
- * show bytes that never will be. */
+/* Compares the file with what was durable: after a failed write or sync nobody knows how much of
+ * the batch is on the disk, and the kernel may show bytes that never will be. */
 bool files_settle(struct store_log *log, struct err *err) {
   struct stat st;
   const char *path = log->name;

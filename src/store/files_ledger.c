@@ -26,8 +26,8 @@ static void chain_path(const struct store *store, const char *name, char path[PA
   (void)snprintf(path, PATH_BYTES, "%s/%s", store->where, name);
 }
 
-/* Where the next entry goes, behind the last whole line, and what that says of number and hash. A
- * piece of a line is what a crash left: it is written over. */
+/* Finds where the next entry goes, after the last whole line, and that line's number and hash. A
+ * partial line is left from a crash, and is overwritten. */
 bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]) {
   char tail[TAIL_BYTES];
   struct stat st;
@@ -71,7 +71,7 @@ void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *o
   line_close(out, start, hash);
 }
 
-/* The file, made with its folder where it is missing, and locked. -1: err says why. */
+/* Opens and locks the file; makes it and its folder if missing. -1: err says why. */
 int files_chain_open(const struct store *store, const char *name, struct err *err) {
   char path[PATH_BYTES];
   chain_path(store, name, path);
@@ -116,7 +116,7 @@ bool files_ledger_append(const struct store *store, const struct ledger_entry *e
   FAULT_POINT("ledger_after");
   if (!ok) {
     (void)err_set_errno(err, errno, "cannot write the ledger of %s", store->where);
-    (void)!ftruncate(fd, (off_t)at); /* a failed sync too: the entries come late then */
+    (void)!ftruncate(fd, (off_t)at); /* also after a failed sync: the entries then come later */
   }
   close(fd);
   buf_deinit(&lines);

@@ -1,5 +1,5 @@
-/* Knows the names of a log folder: which file is whose log, which logs there are, which rights are
- * held; and puts the back end together. */
+/* Knows the names in a log folder: which file is whose log, which logs there are, which rights are
+ * held. It also puts the back end together. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
@@ -158,7 +158,7 @@ static bool list_logs(const struct store *store, struct store_id **ids, size_t *
   return true;
 }
 
-/* No session's id begins with it: then it is the name of a file here, if there is one. */
+/* Takes a word that begins no session's id as the name of a file, if there is one. */
 static bool is_file(const char *word, struct store_ref *ref) {
   struct stat st;
   return strcmp(word, "last") != 0 && stat(word, &st) == 0 && S_ISREG(st.st_mode) &&
@@ -197,7 +197,7 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
     bool fits = last ? strcmp(e->d_name, best) > 0 : strncmp(e->d_name, word, strlen(word)) == 0;
     if (!fits || !is_log(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0 || st.st_size == 0)
-      continue; /* an empty log is a session that had not begun */
+      continue; /* an empty log belongs to a session that had not begun */
     (void)snprintf(best, sizeof best, "%.36s", e->d_name);
     matches++;
   }

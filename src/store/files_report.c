@@ -22,7 +22,7 @@ void files_report_folder(const struct store *store, const char *session,
     out[0] = '\0';
 }
 
-/* The session's folder, made if it is missing. -1: errno says why. */
+/* Opens the session's folder, and makes it if `make`. -1: errno says why. */
 static int open_reports(const struct store *store, const char *session, bool make) {
   int top = open(store->where, O_RDONLY | O_DIRECTORY | O_CLOEXEC), all = -1, own = -1;
   if (top >= 0 && make && mkdirat(top, "reports", 0700) != 0 && errno != EEXIST)

@@ -31,7 +31,7 @@ static void take_entry(void *ctx, const struct ledger_entry *entry) {
   heads_add(l, entry);
 }
 
-/* Entries of one session keep their order: later ones come after. */
+/* Sorts by session and keeps the order within one: later entries come after. */
 static int by_session(const void *a, const void *b) {
   const struct ledger_entry *x = a, *y = b;
   int order = strcmp(x->session, y->session);
@@ -40,7 +40,7 @@ static int by_session(const void *a, const void *b) {
   return order;
 }
 
-/* Leaves out what no longer counts. */
+/* Drops entries that no longer count. */
 static void heads_settle(struct heads *h) {
   size_t kept = 0, begin = 0;
   if (h->count > 1)

@@ -32,8 +32,8 @@ static void inbox_add(json_t *list, const struct brief *b, const char *id) {
   add_questions(list, b->questions, b->spent, b->workflow, id);
 }
 
-/* Fills the questions of a brief that was read (brief_read) of a log that has no stop as its last
- * word: those stand anywhere in it. */
+/* Fills the questions of a brief (brief_read) if the log's last word is not a stop: they can be
+ * anywhere in it. */
 static void inbox_look(struct brief *b, const struct store_ref *ref) {
   struct brief whole = {0};
   struct log_reader r;
@@ -57,12 +57,12 @@ static void inbox_look(struct brief *b, const struct store_ref *ref) {
   brief_deinit(&whole);
 }
 
-/* Can a log with this row wait for somebody? */
+/* Can a session with this row be waiting for somebody? */
 static bool row_may_ask(const struct index_row *row) {
   return row == NULL || !(row->flags & INDEX_OVER) || (row->flags & INDEX_ASKS);
 }
 
-/* The last line, where it is whole and not very long; it stands in `text`. */
+/* Reads the last line into `text`, if it is whole and not too long. */
 static bool inbox_last_line(const struct store_ref *ref, struct buf *text, struct str *line) {
   struct log_reader r;
   struct err ignored;
@@ -80,10 +80,10 @@ static bool inbox_last_line(const struct store_ref *ref, struct buf *text, struc
   return before != NULL;
 }
 
-/* The last record of a session that ended or stopped says everything. False: more must be read. */
+/* Adds what the last record says: that of a stopped or ended session says all. False: read more. */
 static bool add_by_last(json_t *list, const char *id, struct str line) {
   static const char stop[] = "\"type\":\"session_stop\"", end[] = "\"type\":\"session_end\"";
-  size_t n = line.n < 128 ? line.n : 128; /* v, seq and ts stand before it */
+  size_t n = line.n < 128 ? line.n : 128; /* only v, seq and ts come before it */
   if (memmem(line.p, n, end, sizeof end - 1) != NULL)
     return true;
   if (memmem(line.p, n, stop, sizeof stop - 1) == NULL)

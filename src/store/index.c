@@ -1,4 +1,4 @@
-/* Reads the index of a folder of logs, and says which of its rows still count. */
+/* Reads the index of a folder of logs, and says which of its rows are still valid. */
 #include "store/index_file.h"
 
 #include "base/limits.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- small things --- */
+/* --- helpers --- */
 
 uint64_t index_sum(uint64_t sum, const void *bytes, size_t n) {
   const unsigned char *p = bytes;
@@ -86,7 +86,7 @@ static bool section_fits(const struct index_head *head, enum index_section i, si
   return at % sizeof(uint64_t) == 0 && at <= size && bytes <= size - at;
 }
 
-/* Checks every offset and the order of the rows up front: nothing is checked later. */
+/* Checks every offset and the order of the rows in advance: nothing is checked later. */
 static bool rows_are_sound(const struct index *x) {
   if (x->texts_bytes == 0 || x->texts[x->texts_bytes - 1] != '\0')
     return false;

@@ -1,5 +1,4 @@
-/* Writes the index of a folder of logs: rows that still hold are kept, others read from their
- * logs. */
+/* Writes the index of a folder of logs: keeps valid rows, and reads the others from their logs. */
 #include "store/index_file.h"
 
 #include "base/limits.h"
@@ -51,7 +50,7 @@ static bool has_line(const struct buf *names, struct str name) {
   return false;
 }
 
-/* A name, which has no escapes; "": the record has no such member. */
+/* Reads a name, which has no escapes; "": the record has no such member. */
 static struct str text_of(struct str line, const char *member) {
   struct pull at = pull_of(line);
   struct str key, text = {0}, found = STR("");
@@ -65,8 +64,8 @@ static struct str text_of(struct str line, const char *member) {
   return at.bad ? STR("") : found;
 }
 
-/* Who was called, and what judged. Only lines that can say so are read. False: a method that this
- * program does not know. */
+/* Reads which providers were called and what judged, only from lines that can say so. False: it met
+ * a method that this program does not know. */
 static bool read_details(const struct store_ref *ref, struct buf *providers, uint16_t *methods) {
   struct log_reader r;
   struct str line;
@@ -144,12 +143,12 @@ static void keep_row(struct making *m, const struct index_row *old, struct index
   row->providers = making_text(m, str_from(index_text(m->old, old->providers)));
 }
 
-/* --- all --- */
+/* --- all logs --- */
 
 static void making_add(struct making *m, const char *id, size_t *budget, bool *more) {
   struct index_row row = {0};
   if (!index_bits(id, row.id) || !index_stat(m->old->dir, id, &row.bytes, &row.time_ns))
-    return; /* its size and time from before it is read: what is appended meanwhile makes it old */
+    return; /* stat comes before reading, so that a later append makes the row outdated */
   const struct index_row *old = index_find(m->old, row.id);
   if (old != NULL && old->bytes == row.bytes && old->time_ns == row.time_ns) {
     keep_row(m, old, &row);
@@ -183,7 +182,7 @@ static void making_seal(struct making *m) {
   struct ledger_end end;
   struct err err;
   if (!ledger_read(m->store, mark_sealed, &now, &end, &err))
-    log_warn("%s", err.text); /* then the next start looks for itself */
+    log_warn("%s", err.text); /* then the next start reads the ledger itself */
 }
 
 static bool making_write(const struct making *m) {
@@ -224,7 +223,7 @@ void index_refresh(const struct store *store, size_t budget, bool *more) {
   }
   struct making m = {.store = store, .old = index_open(store)};
   m.rows = xmalloc(count * sizeof *m.rows);
-  (void)making_text(&m, STR("")); /* so that there is one at least */
+  (void)making_text(&m, STR("")); /* so that there is at least one */
   for (size_t i = count; i-- > 0;)
     making_add(&m, ids[i].id, &budget, more);
   free(ids);
@@ -232,7 +231,7 @@ void index_refresh(const struct store *store, size_t budget, bool *more) {
   if (m.unsealed && !*more)
     making_seal(&m);
   if (m.changed || m.unsealed)
-    (void)making_write(&m); /* without it all is read, as before */
+    (void)making_write(&m); /* if it fails, everything is read as before */
   index_close(m.old);
   free(m.rows);
   buf_deinit(&m.texts);

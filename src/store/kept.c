@@ -1,4 +1,4 @@
-/* Keeps what was worked out from logs as files beside them. */
+/* Keeps results computed from logs as files beside them. */
 #include "store/kept.h"
 
 #include "base/limits.h"

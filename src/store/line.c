@@ -54,7 +54,7 @@ bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256
   return true;
 }
 
-/* jscan reads long texts some ten times as fast as jansson does, and they are most of a log. */
+/* Uses jscan, which reads long texts some ten times as fast as jansson: they are most of a log. */
 json_t *line_read(struct str line, bool *duplicate) {
   struct jscan js;
   struct jscan_result found;

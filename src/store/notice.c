@@ -13,7 +13,7 @@
 const char *const notice_events[] = {"question", "stop", "stall", "limit",
                                      "budget",   "end",  "start", NULL};
 
-/* A notice that is being made: its object, and its lines. */
+/* A notice in the making: its object and its lines. */
 struct notice_draft {
   const struct brief *brief;
   json_t *object;
@@ -47,7 +47,7 @@ static json_t *notice_cut(struct buf *text) {
   return value;
 }
 
-/* part: what else of the record is told on its own, or "". */
+/* Ends a notice. part: another thing of the record that gets its own notice, or "". */
 static json_t *notice_end(struct notice_draft *d, uint64_t seq, const char *part) {
   struct buf id = {0};
   if (d->brief != NULL) {
@@ -124,7 +124,7 @@ static json_t *of_question(const struct brief *b, const struct record *record) {
   return notice_end(&d, record->seq, "");
 }
 
-/* --- stops, ends --- */
+/* --- stops and ends --- */
 
 static json_t *of_stop(const struct brief *b, const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON);
@@ -154,13 +154,13 @@ static json_t *of_end(const struct brief *b, const struct record *record) {
   return notice_end(&d, record->seq, "");
 }
 
-/* It is told already, goes on by itself, or was done by who would be told. */
+/* True if it was already reported, goes on by itself, or was done by the person to notify. */
 static bool is_no_news(struct str reason) {
   return str_eq_c(reason, "question") || str_eq_c(reason, "escalated") ||
          str_eq_c(reason, "shutdown") || str_eq_c(reason, "interrupted");
 }
 
-/* --- waits, budgets --- */
+/* --- waits and budgets --- */
 
 static json_t *of_wait(const struct brief *b, const struct record *record) {
   struct notice_draft d;

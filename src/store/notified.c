@@ -1,4 +1,4 @@
-/* Keeps how far a person was told of sessions, and finds what is still untold. */
+/* Keeps how far a person was notified of sessions, and finds what is still missing. */
 #include "store/notified.h"
 
 #include "base/file.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define NOTIFIED_NAME "notified"
-enum { SLACK_MS = 5000, KEEP_MS = 3600000 }; /* KEEP_MS: after the last that was told */
+enum { SLACK_MS = 5000, KEEP_MS = 3600000 }; /* KEEP_MS: after the last notice */
 
 static void notified_path(const struct store *store, const char *end, char out[STORE_NAME_BYTES]) {
   (void)snprintf(out, STORE_NAME_BYTES, "%s/" NOTIFIED_NAME "%s", store->where, end);
@@ -33,7 +33,7 @@ void notified_load(struct notified *n, const struct store *store) {
   struct stat st;
   *n = (struct notified){0};
   notified_path(store, "", path);
-  if (stat(path, &st) == 0) /* also where it cannot be read */
+  if (stat(path, &st) == 0) /* even if it cannot be read */
     n->saved_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
   if (file_read(path, LIMIT_NOTIFIED_BYTES, &text, &ignored)) {
     json_t *all = json_loadb(buf_c(&text), text.n, 0, NULL);
@@ -74,7 +74,7 @@ static bool put_whole(const char *path, const char *temp, struct str text) {
 
 bool notified_save(struct notified *n, const struct store *store, int64_t now_ms, struct err *err) {
   char path[STORE_NAME_BYTES], temp[STORE_NAME_BYTES];
-  if (store->ops != &files_ops) /* of a shared one nothing is kept: a notice may be lost there */
+  if (store->ops != &files_ops) /* nothing is kept for a shared store: a notice may be lost there */
     return true;
   drop_old(n, now_ms);
   json_t *all = json_pack("{si sO}", "v", 1, "sessions", n->sessions);
@@ -124,7 +124,7 @@ void notified_told(struct notified *n, const char *id, uint64_t seq, uint64_t ne
   json_put(entry, "at", json_integer(next > 0 ? 0 : now_ms));
 }
 
-/* --- what was missed --- */
+/* --- missed notices --- */
 
 struct missed {
   const struct notified *n;
@@ -133,7 +133,7 @@ struct missed {
   void *ctx;
 };
 
-/* Was it told? Of a session that nothing is known of: is it old? */
+/* Was it reported? If nothing is known about the session: is it old? */
 static bool notified_is_told(const struct missed *m, const struct record *record) {
   const json_t *entry = json_object_get(m->n->sessions, m->id);
   int64_t at_ms;
@@ -188,7 +188,7 @@ void notified_missed(const struct notified *n, const struct store *store,
   struct err ignored;
   if (n->saved_ms == 0 || !store_list(store, &ids, &count, &ignored))
     return;
-  for (size_t i = count; i-- > 0;) { /* the oldest first */
+  for (size_t i = count; i-- > 0;) { /* oldest first */
     const struct missed m = {n, ids[i].id, each, ctx};
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);

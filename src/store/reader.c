@@ -19,7 +19,7 @@ void store_reads_nothing(bool nothing) {
 }
 
 bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) {
-#ifdef SEGUE_FAULTS /* in a test build; others would rather wait than end */
+#ifdef SEGUE_FAULTS /* only in a test build: others would rather wait than end */
   assert(!reads_nothing);
 #endif
   *r = (struct log_reader){
@@ -27,7 +27,7 @@ bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *
   return r->raw != NULL;
 }
 
-/* Lines already given out make room when more is needed, not at every line. */
+/* Reads more. Lines already returned make room only when it is needed, not at every line. */
 static bool read_more(struct log_reader *r) {
   if (r->line_at > 0) {
     memmove(r->buffer.p, r->buffer.p + r->line_at, r->buffer.n - r->line_at);
@@ -50,7 +50,7 @@ bool reader_next(struct log_reader *r, struct str *line) {
   r->offset += r->start - r->line_at;
   r->line_at = r->start;
   for (;;) {
-    size_t n = r->buffer.n - r->line_at; /* from the line's begin on */
+    size_t n = r->buffer.n - r->line_at; /* from the start of the line */
     const char *begin = n > 0 ? r->buffer.p + r->line_at : NULL;
     const char *nl = n > scanned ? memchr(begin + scanned, '\n', n - scanned) : NULL;
     if (nl != NULL) {
@@ -87,7 +87,7 @@ bool reader_again(struct log_reader *r) {
   if (!r->ops->raw_again(r->raw, &replaced))
     return false;
   r->eof = false;
-  if (!r->whole) /* the half line was given out: it comes again, whole */
+  if (!r->whole) /* half of the line was returned: it comes again, whole */
     r->start = r->line_at;
   if (replaced)
     reader_from(r, r->offset + r->start - r->line_at);

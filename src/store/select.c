@@ -1,5 +1,4 @@
-/* Decides which sessions a list wants: since when, of which workflow, judged how, answered by
- * whom. */
+/* Decides which sessions a list includes, by time, workflow, method of judging, and provider. */
 #include "store/select.h"
 
 #include "core/record.h"
@@ -10,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* There is no 13th month: such a time is read as another one, which would then be printed
+/* Rejects a time such as one in a 13th month: it would be read as another time, and printed
  * differently. */
 static bool is_a_time(const char *text, int64_t *time_ms) {
   char same[RECORD_TIME_BYTES];
@@ -93,7 +92,7 @@ static bool select_has_text(const json_t *record, const char *key, const char *w
   return text != NULL && strcmp(text, wanted) == 0;
 }
 
-/* Only lines that can say so are parsed. */
+/* Looks for a judgment or an answer. Only lines that can contain one are parsed. */
 static bool log_holds(const struct store_ref *ref, const char *method, const char *provider) {
   struct log_reader r;
   struct str line;

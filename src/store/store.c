@@ -1,4 +1,4 @@
-/* Does what a store does wherever its logs live, and leaves the rest to its back end. */
+/* Does what does not depend on where logs live, and leaves the rest to the back end. */
 #include "store/store.h"
 
 #include "base/limits.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH_BYTES = 4096 }; /* at once: most batches need no more */
+enum { BATCH_BYTES = 4096 }; /* allocated at once: most batches need no more */
 
 unsigned store_pool_threads(void) {
   unsigned threads = 2 * uv_available_parallelism();
@@ -165,7 +165,7 @@ static void compose_batch(struct store_log *log, uint64_t expected_seq,
   log->batch_seq = log->seq + n;
 }
 
-/* Takes over the append's outcome, on the loop. The batch's bytes are given to the caller. */
+/* Takes over the outcome of an append, on the loop. The batch's bytes go to the caller. */
 static struct buf take_batch(struct store_log *log, enum store_result result) {
   struct buf batch = log->batch;
   if (result == STORE_OK) {
