@@ -110,7 +110,7 @@ def hundred_merges():
         flow = box.file("loop.yaml", "name: loop\nprovider: script\nmax_movements: 1000\nmovements:\n  - name: work\n"
                         "    instruction: go on\n    judge: {stages: [phase1_tag]}\n"
                         "    rules: [{condition: done, next: COMPLETE}, {condition: more, next: work}]\n")
-        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more\n[WORK:2]", "times": 149, "delay_ms": 60},
+        scenario = box.file("loop.json", json.dumps({"replies": [{"text": "more\n[WORK:2]", "times": 149, "delay_ms": 200},
                                                                  {"text": "done\n[WORK:1]"}]}))
         with browser.Browser() as b:
             root = enter(b, box.code())
@@ -123,7 +123,7 @@ def hundred_merges():
                 window.merges = 0; window.lost = 0;
                 new MutationObserver(() => { merges++; lost += document.activeElement !== link; })
                   .observe(document.getElementById('main'), {subtree: true, childList: true, characterData: true})""")
-            b.wait("return window.merges >= 100", seconds=60)
+            b.wait("return window.merges >= 100", seconds=120)
             expect(b.run("return window.lost") == 0, "the focus was elsewhere", b.run("return window.lost"), "times")
             expect(b.run("return document.getElementById('task').open && document.querySelector('input[name=q]').value == 'typed'"
                          " && document.getElementById('r1') === row"))
