@@ -203,17 +203,16 @@ def its_worker_does_not_answer():
 
 
 def every_process_of_the_server(number):
+    """Signals the main process first: stopped, it starts no other while the list is read."""
     main_pid = SERVER.pid()
-    pids = [main_pid]
+    os.kill(main_pid, number)
     for name in os.listdir("/proc"):
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8") as f:
                 if name.isdigit() and int(f.read().rsplit(")", 1)[1].split()[1]) == main_pid:
-                    pids.append(int(name))
-        except OSError:
-            continue
-    for pid in pids:
-        os.kill(pid, number)
+                    os.kill(int(name), number)
+        except (OSError, IndexError):
+            continue  # it ended meanwhile
 
 
 def a_store_that_hangs_holds_up_nobody():
