@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "store/postgres/pq.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,18 @@ static bool all_here(const char *hosts) {
   }
 }
 
+/* True when the user names authorities in a way of libpq's own: by its variable, or by its file
+ * below the home folder (PostgreSQL 15 documentation, 34.19.1). */
+static bool has_own_authorities(void) {
+  char path[PATH_MAX];
+  const char *named = getenv("PGSSLROOTCERT"), *home = getenv("HOME");
+  if (named != NULL && named[0] != '\0')
+    return true;
+  return home != NULL &&
+         snprintf(path, sizeof path, "%s/.postgresql/root.crt", home) < (int)sizeof path &&
+         access(path, F_OK) == 0;
+}
+
 static bool url_secure(struct url_options *o, struct err *err) {
   const char *mode = url_get(o, "sslmode"), *host = url_get(o, "host");
   const char *address = url_get(o, "hostaddr");
@@ -71,7 +84,7 @@ static bool url_secure(struct url_options *o, struct err *err) {
     return true;
   if (mode == NULL) {
     url_put(o, "sslmode", "verify-full");
-    if (url_get(o, "sslrootcert") == NULL &&
+    if (url_get(o, "sslrootcert") == NULL && !has_own_authorities() &&
         access("/etc/ssl/certs/ca-certificates.crt", R_OK) == 0)
       url_put(o, "sslrootcert", "/etc/ssl/certs/ca-certificates.crt");
     return true;
