@@ -16,19 +16,28 @@
 
 /* Error codes of JSON-RPC 2.0, section 5.1. */
 enum { RPC_INVALID_REQUEST = -32600, RPC_NO_METHOD = -32601, RPC_INVALID_PARAMS = -32602 };
+enum { MCP_NO_SUCH_VERSION = -32022 }; /* MCP 2026-07-28, UnsupportedProtocolVersionError */
 enum { MCP_WATCH_S = 30, MCP_WATCH_MAX_S = 600, MCP_WORDS_MAX = 128, MCP_SESSIONS = 50 };
 
 static const char *const eras[] = {"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26",
                                    "2024-11-05"};
 
-/* Is this a request of the era without a handshake? Each carries its version. */
-static bool is_modern(const json_t *params) {
+/* The version that each request of the era without a handshake carries; NULL: it is of another. */
+static const json_t *modern_version(const json_t *params) {
   return json_object_get(json_object_get(params, "_meta"),
-                         "io.modelcontextprotocol/protocolVersion") != NULL;
+                         "io.modelcontextprotocol/protocolVersion");
+}
+
+static bool is_known_version(const json_t *version) {
+  const char *name = json_string_value(version);
+  for (size_t i = 0; name != NULL && i < ARRAY_LEN(eras); i++)
+    if (strcmp(name, eras[i]) == 0)
+      return true;
+  return false;
 }
 
 static json_t *mcp_result(const json_t *message, json_t *result) {
-  if (is_modern(json_object_get(message, "params")))
+  if (modern_version(json_object_get(message, "params")) != NULL)
     json_object_set_new(result, "resultType", json_string("complete"));
   return json_pack("{sssOso}", "jsonrpc", "2.0", "id", json_object_get(message, "id"), "result",
                    result);
@@ -80,6 +89,16 @@ static json_t *discover(void) {
   return json_pack("{s[ss]sososiss}", "supportedVersions", eras[0], eras[1], "capabilities",
                    capabilities(), "serverInfo", server_info(), "ttlMs", 0, "cacheScope",
                    "private");
+}
+
+/* Refuses a version that is not known, and names those that are: the client takes one of them. */
+static json_t *version_refused(const json_t *id, const json_t *version) {
+  json_t *answer = mcp_error(id, MCP_NO_SUCH_VERSION, "this version of the protocol is not served");
+  const char *asked = json_string_value(version);
+  json_object_set_new(json_object_get(answer, "error"), "data",
+                      json_pack("{s[ss]so}", "supported", eras[0], eras[1], "requested",
+                                json_io_string(asked ? asked : "")));
+  return answer;
 }
 
 static json_t *initialize(const json_t *params) {
@@ -386,6 +405,9 @@ json_t *mcp_answer(const json_t *message) {
     return mcp_error(id, RPC_INVALID_REQUEST, "a message must have a method");
   if (id == NULL)
     return NULL;
+  const json_t *version = modern_version(params);
+  if (version != NULL && !is_known_version(version))
+    return version_refused(id, version);
   if (strcmp(method, "server/discover") == 0)
     return mcp_result(message, discover());
   if (strcmp(method, "initialize") == 0)

@@ -85,6 +85,11 @@ def both_eras_are_spoken():
         got = server.ask("server/discover", MODERN)["result"]
         expect(got["supportedVersions"][0] == "2026-07-28" and got["resultType"] == "complete", got)
         expect(server.ask("tools/list", MODERN)["result"]["resultType"] == "complete", "tools/list")
+        for method in ("server/discover", "tools/list", "tools/call"):
+            asked = {"_meta": {**MODERN["_meta"], "io.modelcontextprotocol/protocolVersion": "2031-01-01"}}
+            error = server.ask(method, asked)["error"]
+            expect(error["code"] == -32022 and error["data"] == {"supported": ["2026-07-28", "2025-11-25"],
+                                                                 "requested": "2031-01-01"}, method, error)
         server.end()
 
 
