@@ -108,8 +108,7 @@ void sessions_init(struct sessions *ss, struct host *host, struct launch_env *en
                    void (*changed)(void *ctx, struct daemon_entry *e), void *ctx);
 /* Returns how many wait; -1: the folder cannot be read. */
 long sessions_recover(struct sessions *ss, struct err *err);
-/* With a shared store: start watching it (sessions_recover does); stop before sessions_close. */
-bool sessions_share(struct sessions *ss, struct err *err) MUST_CHECK;
+/* With a shared store: stops watching it, which sessions_recover began. Before sessions_close. */
 void sessions_unshare(struct sessions *ss);
 void sessions_close(struct sessions *ss); /* then run the loop once more */
 

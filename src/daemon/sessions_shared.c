@@ -78,7 +78,8 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
   }
 }
 
-bool sessions_share(struct sessions *ss, struct err *err) {
+/* Starts watching a shared store. */
+static bool sessions_share(struct sessions *ss, struct err *err) {
   ss->shared = true;
   ss->claim = xcalloc(1, sizeof *ss->claim);
   ss->claim->work.data = ss;

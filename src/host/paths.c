@@ -156,7 +156,9 @@ static bool paths_project_workflows(const char *cwd, char out[PATHS_BYTES]) {
   return true;
 }
 
-bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]) {
+/* The i-th of the folders of workflows, which may not exist: "" if there can be none. False: no
+ * more. */
+static bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]) {
   struct err err;
   char config[PATHS_BYTES];
   bool ok = false;

@@ -22,8 +22,6 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
  * project around cwd, in workflows/ of the user's configuration, or among those that come with
  * segue, in this order. False: it is a path, or there is none. */
 bool paths_workflow(const char *word, const char *cwd, char out[PATHS_BYTES]);
-/* The i-th of those folders, which may not exist: "" if there can be none. False: no more. */
-bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]);
 
 /* Tells the name and the folder of each workflow there, in that order. cwd NULL: the process's. */
 typedef void paths_tell(void *ctx, const char *name, const char *folder);
