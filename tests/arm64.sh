@@ -61,5 +61,5 @@ cmake -G Ninja -B build/arm64 -DCMAKE_TOOLCHAIN_FILE="$arm/toolchain.cmake" \
 cmake --build build/arm64 -- --quiet
 qemu-aarch64 -L "$arm" build/arm64/segue version
 ctest --test-dir build/arm64 -L unit --output-on-failure \
-  -E 'unit/(daemon_mend|host|os_process|provider_agent|provider_command|provider_script|store_files|workflow_load)_test' \
+  -E 'unit/(daemon_mend|host|os_lease|os_process|provider_agent|provider_command|provider_script|store_files|workflow_load)_test' \
   -j "$(nproc)" "$@"
