@@ -299,6 +299,7 @@
 #define LIMIT_CONTAINER_REMOVE_MS 20000    /* removal of a container whose engine was killed */
 #define LIMIT_SANDBOX_HOSTS       100u     /* in `hosts` of `sandbox` */
 #define LIMIT_SANDBOX_KEPT        8u       /* kinds of calls whose rules are kept */
+#define LIMIT_LOOK_UP_MS          1000     /* what is installed is looked up again after this */
 #define LIMIT_SANDBOX_KEPT_MS     10000    /* after their last use, since they pin what they name */
 #define LIMIT_SECRET_WORD_BYTES   4096u /* words of a command line that are searched for secrets */
 
@@ -353,6 +354,7 @@
 #define LIMIT_TRIM_BYTES         (4u * 1024u * 1024u)
 #define LIMIT_POOL_THREADS_MIN   4u /* libuv pool: files synced at once */
 #define LIMIT_POOL_THREADS_MAX   16u
+#define LIMIT_PORTION_US         2000u /* short works that usually take so long go to one thread */
 #define LIMIT_POOL_THREADS_TRIED 1024u /* the most that UV_THREADPOOL_SIZE can ask for */
 
 #define LIMIT_LOOP_HOLD_MS    10   /* scripted answers in a row before the loop serves the rest */
@@ -428,8 +430,9 @@
   64u /* connections of one process that may wait; else a quarter of all */
 #define LIMIT_API_CONNECTION_BYTES 4096u /* memory of one: its request line and headers must fit */
 /* of one request: a task and its escapes */
-#define LIMIT_API_BODY_BYTES     (16u * 1024u * 1024u)
-#define LIMIT_API_BIG_BODY_BYTES (1024u * 1024u) /* a body whose memory is released at once */
+#define LIMIT_API_BODY_BYTES       (16u * 1024u * 1024u)
+#define LIMIT_API_SMALL_BODY_BYTES (64u * 1024u)   /* bodies that are read together, all of them */
+#define LIMIT_API_BIG_BODY_BYTES   (1024u * 1024u) /* a body whose memory is released at once */
 #define LIMIT_API_BODIES_BYTES                                                                     \
   (64u * 1024u * 1024u) /* all requests being received, and as much again for those being read */
 #define LIMIT_API_IDLE_S          30    /* without a byte sent or received; then it is closed */

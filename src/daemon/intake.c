@@ -20,8 +20,8 @@ struct intake_job {
   struct store_ref *about; /* or NULL */
   intake_parse parse;
   intake_done done;
+  bool is_read;
   struct intake_result result; /* its request is NULL once the client has left */
-  uv_work_t work;
 };
 
 static void intake_start(struct intake *in);
@@ -113,19 +113,19 @@ static void read_body(struct intake_result *result, intake_parse parse, struct s
 }
 
 static void on_work(uv_work_t *work) {
-  struct intake_job *job = work->data;
-  read_body(&job->result, job->parse, buf_view(&job->body));
-  buf_deinit(&job->body);
-  if (job->bytes > LIMIT_API_BIG_BODY_BYTES)
-    memory_give_back(0);
+  struct intake *in = work->data;
+  for (size_t i = 0; i < in->reading_count; i++) {
+    struct intake_job *job = in->reading[i];
+    read_body(&job->result, job->parse, buf_view(&job->body));
+    buf_deinit(&job->body);
+    if (job->bytes > LIMIT_API_BIG_BODY_BYTES)
+      memory_give_back(0);
+  }
 }
 
 /* --- on the loop --- */
 
-static void after_work(uv_work_t *work, int status) {
-  struct intake_job *job = work->data;
-  struct intake *in = job->in;
-  assert(status == 0); /* work is never cancelled */
+static void intake_job_over(struct intake *in, struct intake_job *job) {
   job_remove(job);
   if (job->result.request != NULL) {
     if (job->result.ok)
@@ -133,25 +133,46 @@ static void after_work(uv_work_t *work, int status) {
     job->done(in->ctx, &job->result);
   }
   intake_job_free(job);
+}
+
+static void after_work(uv_work_t *work, int status) {
+  struct intake *in = work->data;
+  assert(status == 0); /* work is never cancelled */
+  for (size_t i = 0; i < in->reading_count; i++)
+    intake_job_over(in, in->reading[i]);
+  in->reading_count = 0;
   intake_start(in);
 }
 
-static void intake_start(struct intake *in) {
-  struct intake_job *job = LIST_FIRST(struct intake_job, in_intake, &in->jobs);
-  if (job == NULL)
-    return;
+static void job_begin(struct intake *in, struct intake_job *job) {
   launch_init(&job->result.launch, in->env);
   if (job->about != NULL)
     launch_set_about(&job->result.launch, job->about);
-  job->work.data = job;
-  loop_work(in->loop, &job->work, on_work, after_work);
+  job->is_read = true;
+  in->reading[in->reading_count++] = job;
+}
+
+/* Takes the first one, and those behind it as long as all of them are small. */
+static void intake_start(struct intake *in) {
+  size_t bytes = 0;
+  assert(in->reading_count == 0);
+  LIST_EACH(struct intake_job, job, in_intake, &in->jobs) {
+    bytes += job->bytes;
+    if (in->reading_count == INTAKE_TOGETHER ||
+        (in->reading_count > 0 && bytes > LIMIT_API_SMALL_BODY_BYTES))
+      break;
+    job_begin(in, job);
+  }
+  in->work.data = in;
+  if (in->reading_count > 0)
+    loop_work(in->loop, &in->work, on_work, after_work);
 }
 
 /* The client has left, or the daemon is ending. */
 static void intake_on_gone(void *ctx) {
   struct intake_job *job = ctx;
   job->result.request = NULL;
-  if (&job->in_intake == job->in->jobs.first) /* it is being read */
+  if (job->is_read)
     return;
   job_remove(job);
   intake_job_free(job);
@@ -183,7 +204,7 @@ void intake_take_about(struct intake *in, struct server_request *r, const struct
   list_push_back(&in->jobs, &job->in_intake);
   in->bytes += job->bytes;
   server_keep(r, intake_on_gone, job);
-  if (in->jobs.count == 1)
+  if (in->reading_count == 0)
     intake_start(in);
 }
 

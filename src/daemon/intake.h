@@ -5,8 +5,9 @@
  *   done(ctx, &result)             from the loop, unless its client has left meanwhile
  *
  * DESIGN. A body of 16 MiB, its workflow and its scenario take some 100 ms to read, check and write
- * to blobs: on the loop, every session would wait for that. So it is done in the loop's pool, one
- * request at a time, in their order: the pool's other threads are left to the appends of sessions.
+ * to blobs: on the loop, every session would wait for that. So it is done in the loop's pool, by
+ * one thread, in their order: the pool's other threads are left to the appends of sessions. Small
+ * bodies that wait are read together.
  * What a body would be is looked at before it is read, so that it cannot become more memory than
  * its texts. */
 #ifndef SEGUE_DAEMON_INTAKE_H
@@ -30,13 +31,18 @@ typedef bool (*intake_parse)(struct launch *l, const json_t *body, struct err *e
                              struct err_list *errors);
 typedef void (*intake_done)(void *ctx, struct intake_result *result);
 
+enum { INTAKE_TOGETHER = 16 };
+
 struct intake_job;
 struct intake {
   uv_loop_t *loop;
   struct launch_env *env;
   void *ctx;
-  struct list jobs; /* the one that is being read; behind it those that wait */
+  struct list jobs; /* those that are being read; behind them those that wait */
   size_t bytes;     /* of all their bodies */
+  uv_work_t work;
+  struct intake_job *reading[INTAKE_TOGETHER]; /* by the pool, in their order */
+  size_t reading_count;
 };
 
 void intake_init(struct intake *in, uv_loop_t *loop, struct launch_env *env, void *ctx);

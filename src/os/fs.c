@@ -124,6 +124,10 @@ bool fs_own_program(char *path, size_t size) {
   return true;
 }
 
+void fs_sync_begin(int fd, uint64_t from, uint64_t n) {
+  (void)sync_file_range(fd, (off_t)from, (off_t)n, SYNC_FILE_RANGE_WRITE);
+}
+
 bool fs_swap(const char *a, const char *b) {
   return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0;
 }

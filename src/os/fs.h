@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A folder to open files beneath; it need not be readable. -1: errno. */
 int fs_open_folder(const char *path);
@@ -31,6 +32,10 @@ void fs_path_of(int fd, char path[FS_PATH_BYTES]);
 
 /* Where this program's own file is. False: it cannot be told, or is longer. */
 bool fs_own_program(char *path, size_t size);
+
+/* Has the disk begin to write these bytes of a file, and does not wait. A hint: it makes nothing
+ * durable, and an error shows in the sync that follows (sync_file_range(2)). */
+void fs_sync_begin(int fd, uint64_t from, uint64_t n);
 
 /* Swaps two names atomically. False: errno. */
 bool fs_swap(const char *a, const char *b);

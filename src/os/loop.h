@@ -7,6 +7,7 @@
  *
  *   loop_init(&loop, err)               as uv_loop_init
  *   loop_work(loop, &work, run, done)   run in a thread; then done(&work, 0) from the loop, always
+ *   loop_work_soon(...)                 the same, for short work of which there is much
  *
  * Everything that makes a loop or uses the pool goes through here. On the loop's thread only. */
 #ifndef SEGUE_OS_LOOP_H
@@ -19,6 +20,11 @@
 bool loop_init(uv_loop_t *loop, struct err *err) MUST_CHECK;
 
 void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done);
+/* The same for short work of which there is much, such as a write and a sync: what comes in one
+ * turn of the loop goes to the pool together, before the loop waits. A thread that gets several
+ * calls `begin` of each before the first `run`, so that what they begin goes on meanwhile. */
+void loop_work_soon(uv_loop_t *loop, uv_work_t *work, uv_work_cb begin, uv_work_cb run,
+                    uv_after_work_cb done);
 /* The version of the library behind it. */
 const char *loop_library(void);
 

@@ -4,7 +4,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/process.h"
 #include "os/sandbox_mounts.h"
 #include "shim/protocol.h"
@@ -238,7 +240,7 @@ bool sandbox_bwrap_alone(void) {
   return access(switched, R_OK) == 0 && !says_zero(switched);
 }
 
-const char *sandbox_bwrap_why_not(char *path, size_t size) {
+static const char *bwrap_look(char *path, size_t size) {
   static const char *const places[] = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
   size_t i = 0;
   while (i < ARRAY_LEN(places) && access(places[i], X_OK) != 0)
@@ -254,4 +256,18 @@ const char *sandbox_bwrap_why_not(char *path, size_t size) {
     return "AppArmor lets /usr/bin/bwrap alone make namespaces of users, and bubblewrap is "
            "elsewhere: install the system's package bubblewrap";
   return NULL;
+}
+
+const char *sandbox_bwrap_why_not(char *path, size_t size) {
+  static _Thread_local struct {
+    uint64_t until_ms;
+    const char *why;
+    char path[32];
+  } last; /* looked up for each session that is submitted */
+  if (clock_mono_ms() >= last.until_ms) {
+    last.why = bwrap_look(last.path, sizeof last.path);
+    last.until_ms = clock_mono_ms() + LIMIT_LOOK_UP_MS;
+  }
+  (void)snprintf(path, size, "%s", last.path);
+  return last.why;
 }

@@ -251,7 +251,7 @@ static bool bring_back(struct files_log *log, struct err *err) {
   return rewrite(log, "its removal", err);
 }
 
-static enum store_result append_batch(struct files_log *log, struct err *err) {
+static enum store_result write_batch(struct files_log *log, struct err *err) {
   if (log->fd < 0 && !make_file(log, err))
     return err->code == ERR_FULL ? STORE_FULL : STORE_IO;
   FAULT_POINT("append_before");
@@ -261,6 +261,10 @@ static enum store_result append_batch(struct files_log *log, struct err *err) {
     return err->code == ERR_FULL && cut ? STORE_FULL : STORE_IO;
   }
   FAULT_POINT("append_after");
+  return STORE_OK;
+}
+
+static enum store_result sync_batch(struct files_log *log, struct err *err) {
   FAULT_POINT("sync_before");
   bool synced = !fault_fails("sync") && fdatasync(log->fd) == 0;
   int number = errno;
@@ -284,14 +288,28 @@ static enum store_result append_batch(struct files_log *log, struct err *err) {
   return STORE_OK;
 }
 
+static void note_result(struct files_log *log, enum store_result result, const struct err *err) {
+  log->result = result;
+  if (result == STORE_OK)
+    return;
+  log->err = xmalloc(sizeof *log->err);
+  *log->err = *err;
+}
+
+/* Writes, and has the disk begin: the batches of other logs are written while it works. */
+static void append_begin(uv_work_t *work) {
+  struct files_log *log = work->data;
+  struct err err = {0};
+  note_result(log, write_batch(log, &err), &err);
+  if (log->result == STORE_OK)
+    fs_sync_begin(log->fd, log->base.bytes, log->base.batch.n);
+}
+
 static void append_work(uv_work_t *work) {
   struct files_log *log = work->data;
   struct err err = {0};
-  log->result = append_batch(log, &err);
-  if (log->result != STORE_OK) {
-    log->err = xmalloc(sizeof *log->err);
-    *log->err = err;
-  }
+  if (log->result == STORE_OK)
+    note_result(log, sync_batch(log, &err), &err);
 }
 
 static void after_append(uv_work_t *work, int status) {
@@ -306,11 +324,13 @@ static void after_append(uv_work_t *work, int status) {
 void files_append(struct store_log *base, uv_loop_t *loop) {
   struct files_log *log = (struct files_log *)base;
   log->work.data = log;
-  loop_work(loop, &log->work, append_work, after_append);
+  loop_work_soon(loop, &log->work, append_begin, append_work, after_append);
 }
 
 enum store_result files_append_now(struct store_log *base, struct err *err) {
-  return append_batch((struct files_log *)base, err);
+  struct files_log *log = (struct files_log *)base;
+  enum store_result result = write_batch(log, err);
+  return result == STORE_OK ? sync_batch(log, err) : result;
 }
 
 /* Compares the file with what was durable: after a failed write or sync nobody knows how much of
