@@ -43,8 +43,9 @@ bool sandbox_filters(void) {
 #endif
 }
 
-/* Makes a sandbox and takes over the ruleset of reads; -1 with errno: there is none. */
-static struct sandbox *sandbox_of(int owned_reads, const struct sandbox_plan *plan,
+/* Makes a sandbox and takes over the ruleset of reads; -1 with errno: there is none. Also takes
+ * over one of writes that lacks the call's own folder; -1: a new one is made. */
+static struct sandbox *sandbox_of(int owned_reads, int owned_spare, const struct sandbox_plan *plan,
                                   struct err *err) {
   struct sandbox *s = xcalloc(1, sizeof *s);
   s->held = SHIM_RULES | SHIM_FILTER;
@@ -52,8 +53,12 @@ static struct sandbox *sandbox_of(int owned_reads, const struct sandbox_plan *pl
   s->held |= plan->no_sockets ? SHIM_NO_SOCKETS : 0;
   s->held |= plan->namespaces ? SHIM_NAMESPACES : 0;
   s->reads = owned_reads;
-  s->writes = s->reads >= 0 ? sandbox_rules_writes(plan, sandbox_version()) : -1;
-  if (s->writes >= 0)
+  s->writes = -1;
+  if (owned_spare >= 0)
+    s->writes = sandbox_rules_complete(owned_spare, plan->own, sandbox_version());
+  else if (s->reads >= 0)
+    s->writes = sandbox_rules_writes(plan, sandbox_version());
+  if (s->reads >= 0 && s->writes >= 0)
     return s;
   (void)err_set_errno(err, errno, "cannot make the rules of a sandbox");
   sandbox_free(s);
@@ -70,7 +75,7 @@ struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
   if (kept != NULL)
     sandbox_kept_begin(kept);
   int reads = sandbox_rules_reads(plan, sandbox_version(), kept ? &stamps : NULL);
-  struct sandbox *s = sandbox_of(reads, plan, err);
+  struct sandbox *s = sandbox_of(reads, -1, plan, err);
   if (s != NULL && kept != NULL && stamps.n > 0)
     sandbox_kept_put(kept, key, plan, s->reads, &stamps);
   sandbox_stamps_deinit(&stamps);
@@ -80,11 +85,11 @@ struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
 struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const char *own) {
   struct sandbox_plan plan;
   struct err err;
-  int reads = kept ? sandbox_kept_find(kept, key, &plan) : -1;
+  int spare = -1, reads = kept ? sandbox_kept_find(kept, key, &plan, &spare) : -1;
   if (reads < 0)
     return NULL;
   plan.own = own;
-  return sandbox_of(fcntl(reads, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM), &plan, &err);
+  return sandbox_of(fcntl(reads, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM), spare, &plan, &err);
 }
 
 void sandbox_free(struct sandbox *s) {

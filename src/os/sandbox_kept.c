@@ -16,6 +16,8 @@ struct kept_rules {
   char **writes, **caches;  /* owned, NULL-ended */
   struct sandbox_stamps stamps;
   int reads; /* -1: this place is free */
+  int spare; /* of writes, for the next call; -1: none */
+  bool wants_spare;
   uint64_t used_ms;
 };
 
@@ -36,11 +38,13 @@ static void kept_drop(struct kept_rules *r) {
   if (r->reads < 0)
     return;
   (void)close(r->reads);
+  if (r->spare >= 0)
+    (void)close(r->spare);
   buf_deinit(&r->key);
   kept_drop_paths(r->writes);
   kept_drop_paths(r->caches);
   sandbox_stamps_deinit(&r->stamps);
-  *r = (struct kept_rules){.reads = -1};
+  *r = (struct kept_rules){.reads = -1, .spare = -1};
 }
 
 static void kept_drop_all(struct sandbox_kept *k) {
@@ -56,7 +60,7 @@ struct sandbox_kept *sandbox_kept_new(uv_loop_t *loop) {
   if (low >= 0)
     (void)close(low);
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++)
-    k->rules[i].reads = -1;
+    k->rules[i].reads = k->rules[i].spare = -1;
   (void)uv_timer_init(loop, &k->timer);
   uv_unref((uv_handle_t *)&k->timer);
   k->timer.data = k;
@@ -87,19 +91,40 @@ void sandbox_kept_begin(struct sandbox_kept *k) {
     kept_drop_all(k);
 }
 
-static void on_kept_old(uv_timer_t *timer) {
+static void kept_make_spare(struct kept_rules *r) {
+  if (!r->wants_spare)
+    return;
+  r->wants_spare = false;
+  r->spare = sandbox_rules_spare(&r->plan, sandbox_version(), &r->stamps);
+}
+
+/* Makes what the next calls need, and lets go of what is old. */
+static void on_kept_timer(uv_timer_t *timer) {
   struct sandbox_kept *k = timer->data;
   uint64_t now_ms = uv_now(k->loop), left = 0;
+  sandbox_kept_begin(k);
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
     if (k->rules[i].reads >= 0 && now_ms - k->rules[i].used_ms >= LIMIT_SANDBOX_KEPT_MS)
       kept_drop(&k->rules[i]);
+    if (k->rules[i].reads >= 0)
+      kept_make_spare(&k->rules[i]);
     left += k->rules[i].reads >= 0;
   }
   if (left > 0)
-    (void)uv_timer_start(&k->timer, on_kept_old, LIMIT_SANDBOX_KEPT_MS, 0);
+    (void)uv_timer_start(&k->timer, on_kept_timer, LIMIT_SANDBOX_KEPT_MS, 0);
 }
 
-int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan) {
+/* At the loop's next turn: the call is started then, and its program runs meanwhile. */
+static void kept_used(struct sandbox_kept *k, struct kept_rules *r) {
+  r->used_ms = uv_now(k->loop);
+  r->wants_spare = r->spare < 0;
+  if (r->wants_spare || !uv_is_active((uv_handle_t *)&k->timer))
+    (void)uv_timer_start(&k->timer, on_kept_timer, 0, 0);
+}
+
+int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan,
+                      int *spare) {
+  *spare = -1;
   sandbox_kept_begin(k);
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
     struct kept_rules *r = &k->rules[i];
@@ -109,7 +134,9 @@ int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_pla
       kept_drop(r);
       return -1;
     }
-    r->used_ms = uv_now(k->loop);
+    *spare = r->spare;
+    r->spare = -1;
+    kept_used(k, r);
     *plan = r->plan;
     return r->reads;
   }
@@ -145,17 +172,17 @@ void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandb
   struct kept_rules *r = kept_place(k);
   kept_drop(r);
   *r = (struct kept_rules){.reads = fd,
+                           .spare = -1,
                            .plan = *plan,
                            .writes = kept_copy(plan->writes, taken),
-                           .caches = kept_copy(plan->caches, taken),
-                           .used_ms = uv_now(k->loop)};
+                           .caches = kept_copy(plan->caches, taken)};
   sandbox_stamps_settle(taken);
   r->stamps = *taken;
   buf_append(&r->key, key.p, key.n);
   r->plan.reads = r->plan.hides = r->plan.wholes = r->plan.kept = NULL;
+  r->plan.own = NULL;
   r->plan.caches = (const char *const *)r->caches;
   r->plan.writes = (const char *const *)r->writes;
   *taken = (struct sandbox_stamps){0};
-  if (!uv_is_active((uv_handle_t *)&k->timer))
-    (void)uv_timer_start(&k->timer, on_kept_old, LIMIT_SANDBOX_KEPT_MS, 0);
+  kept_used(k, r);
 }

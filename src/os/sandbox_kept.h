@@ -9,6 +9,10 @@
  * mounted since: then a new one would be the same. What was changed less than 50 ms before is not
  * kept, as times of files are no finer than a clock's tick.
  *
+ * What may be written has one folder of the call's own in it, and a ruleset cannot forget, so none
+ * serves twice. While a call runs, one without that folder is made for the next call of its kind:
+ * of the very files that the stamps say, so it is right whenever the stamps hold.
+ *
  * A ruleset pins the files that it names, also removed ones: the kept go LIMIT_SANDBOX_KEPT_MS
  * after their last use. */
 #ifndef SEGUE_OS_SANDBOX_KEPT_H
@@ -26,9 +30,11 @@ struct sandbox_kept *sandbox_kept_new(uv_loop_t *loop);
 void sandbox_kept_free(struct sandbox_kept *k); /* NULL is fine */
 
 /* For sandbox.c. begin: before rules are made, so that a mount meanwhile is seen. find: the
- * ruleset, borrowed, and `plan` with what may be written, or -1. put: copies what it is given. */
+ * ruleset, borrowed, and `plan` with what may be written, or -1; `spare` is a ruleset of writes
+ * that the caller owns and completes, or -1. put: copies what it is given. */
 void sandbox_kept_begin(struct sandbox_kept *k);
-int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan);
+int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan,
+                      int *spare);
 void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandbox_plan *plan,
                       int reads, struct sandbox_stamps *taken);
 

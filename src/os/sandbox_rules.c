@@ -102,6 +102,16 @@ static bool stamps_list(const struct sandbox_stamps *stamps, const char *path, s
   return false;
 }
 
+/* True when a stamp of this path has what is open at it now. */
+static bool stamps_have(const struct sandbox_stamps *stamps, const char *path,
+                        const struct stat *st) {
+  for (size_t i = 0; i < stamps->n; i++)
+    if (!stamps->items[i].missing && stamps->items[i].device == st->st_dev &&
+        stamps->items[i].inode == st->st_ino && strcmp(stamps->items[i].path, path) == 0)
+      return true;
+  return false;
+}
+
 void sandbox_stamps_settle(struct sandbox_stamps *stamps) {
   size_t kept = 0;
   for (size_t i = 0; i < stamps->n; i++) {
@@ -163,6 +173,20 @@ static bool allow_child(const struct rules *rules, int folder, const struct dire
   int number = errno;
   (void)close(fd);
   errno = number;
+  return ok;
+}
+
+/* Adds rules for paths that are still what the stamps say; false if one is not. */
+static bool allow_as_stamped(const struct rules *rules, const char *const *paths) {
+  bool ok = true;
+  for (size_t i = 0; ok && paths != NULL && paths[i] != NULL; i++) {
+    struct stat st;
+    int fd = open(paths[i], O_PATH | O_CLOEXEC);
+    ok = fd >= 0 && fstat(fd, &st) == 0 && stamps_have(rules->stamps, paths[i], &st) &&
+         allow_fd(rules, fd, S_ISDIR(st.st_mode));
+    if (fd >= 0)
+      (void)close(fd);
+  }
   return ok;
 }
 
@@ -403,10 +427,14 @@ enum {
               LL_TRUNCATE | LL_IOCTL_DEV
 };
 
-static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
+static struct rules rules_of_writes(int abi, int fd, struct sandbox_stamps *stamps) {
   const uint64_t devices = LL_MAKE_CHAR | LL_MAKE_BLOCK; /* nobody makes any */
-  const struct rules rules = {fd, known_rights(abi, LL_WRITES & ~devices),
-                              known_rights(abi, LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), NULL};
+  return (struct rules){fd, known_rights(abi, LL_WRITES & ~devices),
+                        known_rights(abi, LL_WRITE_FILE | LL_TRUNCATE | LL_IOCTL_DEV), stamps};
+}
+
+static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
+  const struct rules rules = rules_of_writes(abi, fd, NULL);
   return allow_each(&rules, plan->writes) && allow_each(&rules, plan->caches) &&
          (plan->own == NULL || sandbox_allow(&rules, plan->own));
 }
@@ -458,12 +486,28 @@ int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox
   return fd;
 }
 
-int sandbox_rules_writes(const struct sandbox_plan *plan, int abi) {
+static int writes_ruleset(const struct sandbox_plan *plan, int abi) {
   struct ll_ruleset handled = {.fs = known_rights(abi, LL_WRITES)};
   if (abi >= 4 && plan->no_internet)
     handled.net = LL_NET_BIND_TCP | LL_NET_CONNECT_TCP;
   if (abi >= 6)
     handled.scoped = LL_SCOPE_ABSTRACT_UNIX_SOCKET | LL_SCOPE_SIGNAL;
-  int fd = sandbox_ruleset(&handled);
+  return sandbox_ruleset(&handled);
+}
+
+int sandbox_rules_writes(const struct sandbox_plan *plan, int abi) {
+  int fd = writes_ruleset(plan, abi);
   return ruleset_filled(fd, fd >= 0 && fill_writes(plan, abi, fd));
+}
+
+int sandbox_rules_spare(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps) {
+  int fd = writes_ruleset(plan, abi);
+  const struct rules rules = rules_of_writes(abi, fd, stamps);
+  return ruleset_filled(fd, fd >= 0 && allow_as_stamped(&rules, plan->writes) &&
+                                allow_as_stamped(&rules, plan->caches));
+}
+
+int sandbox_rules_complete(int owned_spare, const char *own, int abi) {
+  const struct rules rules = rules_of_writes(abi, owned_spare, NULL);
+  return ruleset_filled(owned_spare, own == NULL || sandbox_allow(&rules, own));
 }

@@ -28,6 +28,10 @@ struct sandbox_stamps {
  * is filled. */
 int sandbox_rules_reads(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps);
 int sandbox_rules_writes(const struct sandbox_plan *plan, int abi);
+/* The ruleset of writes in two steps. spare: all but the call's own folder; -1 also if a path is
+ * not what its stamp says. complete: adds that folder, and closes the ruleset where it fails. */
+int sandbox_rules_spare(const struct sandbox_plan *plan, int abi, struct sandbox_stamps *stamps);
+int sandbox_rules_complete(int owned_spare, const char *own, int abi);
 
 /* Takes out what follows from others: a path that was missing in a folder that was listed cannot
  * come without a change of that folder's times. */

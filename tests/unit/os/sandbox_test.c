@@ -12,6 +12,7 @@
 #include "os/loop.h"
 #include "os/process.h"
 #include "os/sandbox.h"
+#include "os/sandbox_rules.h"
 #include "support/folder.h"
 
 #include <stdio.h>
@@ -224,6 +225,55 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
   assert_int_equal(run_in(k.f, s, "! cat $D/home/secret 2>/dev/null"), 0);
 }
 
+/* Each call has what is written by all, and its own folder, but not that of the one before. */
+static void a_ruleset_of_writes_is_made_for_the_next_call(void **state) {
+  struct keeping k = {.f = *state};
+  char shared[300];
+  (void)snprintf(shared, sizeof shared, "%s/shared", k.f->dir);
+  (void)snprintf(k.secret, sizeof k.secret, "%s/home/secret", k.f->dir);
+  (void)snprintf(k.own, sizeof k.own, "%s/tmp/1", k.f->dir);
+  (void)snprintf(k.next, sizeof k.next, "%s/tmp/2", k.f->dir);
+  const char *const reads[] = {"/usr", "/bin", "/lib", "/lib64", k.f->dir, NULL};
+  const char *const hides[] = {k.secret, NULL}, *const writes[] = {shared, devices[0], NULL};
+  k.plan = (struct sandbox_plan){
+      .reads = reads, .hides = hides, .writes = writes, .own = k.own, .lists = true};
+  assert_int_equal(run(k.f, NULL, "mkdir -p $D/home $D/shared $D/tmp/1 $D/tmp/2"), 0);
+  struct sandbox_kept *kept = process_table_sandboxes(k.f->table);
+  sandbox_free(keep(&k, STR("key")));
+  static const char *const lines[] = {"echo y > $D/shared/a && echo y > $D/tmp/2/a &&"
+                                      " ! (echo y > $D/tmp/1/a || echo y > $D/home/a) 2>/dev/null",
+                                      "echo y > $D/shared/a && echo y > $D/tmp/1/a &&"
+                                      " ! (echo y > $D/tmp/2/a || echo y > $D/home/a) 2>/dev/null"};
+  for (int i = 0; i < 4; i++) { /* the loop runs with each program */
+    struct sandbox *s = sandbox_again(kept, STR("key"), i % 2 ? k.own : k.next);
+    assert_non_null(s);
+    assert_int_equal(run_in(k.f, s, lines[i % 2]), 0);
+  }
+}
+
+/* Whoever puts another folder in a path's place while it is made gains nothing. */
+static void a_ruleset_made_beforehand_names_only_what_was_stamped(void **state) {
+  struct fixture *f = *state;
+  char shared[300], own[300];
+  struct sandbox_stamps stamps = {0};
+  (void)snprintf(shared, sizeof shared, "%s/shared", f->dir);
+  (void)snprintf(own, sizeof own, "%s/tmp/1", f->dir);
+  const char *const reads[] = {f->dir, NULL}, *const writes[] = {shared, NULL};
+  const struct sandbox_plan plan = {.reads = reads, .writes = writes, .own = own};
+  assert_int_equal(run(f, NULL, "mkdir -p $D/shared $D/other $D/tmp/1"), 0);
+  int fd = sandbox_rules_reads(&plan, sandbox_version(), &stamps);
+  assert_true(fd >= 0);
+  assert_int_equal(close(fd), 0);
+  fd = sandbox_rules_spare(&plan, sandbox_version(), &stamps);
+  assert_true(fd >= 0);
+  assert_int_equal(close(fd), 0);
+  assert_int_equal(run(f, NULL, "mv $D/shared $D/away && ln -s other $D/shared"), 0);
+  assert_int_equal(sandbox_rules_spare(&plan, sandbox_version(), &stamps), -1);
+  assert_int_equal(run(f, NULL, "rm $D/shared"), 0);
+  assert_int_equal(sandbox_rules_spare(&plan, sandbox_version(), &stamps), -1);
+  sandbox_stamps_deinit(&stamps);
+}
+
 /* Rules that name the call's own folder are no other call's. */
 static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
   struct fixture *f = *state;
@@ -246,6 +296,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_home_below_an_unlisted_folder_is_read, setup, teardown),
       cmocka_unit_test_setup_teardown(a_mixed_folder_is_listed_once, setup, teardown),
       cmocka_unit_test_setup_teardown(rules_serve_again_while_all_is_as_it_was, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_ruleset_of_writes_is_made_for_the_next_call, setup,
+                                      teardown),
+      cmocka_unit_test_setup_teardown(a_ruleset_made_beforehand_names_only_what_was_stamped, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(rules_of_a_hidden_own_folder_are_not_kept, setup, teardown),
   };
   if (sandbox_version() < 6 || !sandbox_filters()) {
