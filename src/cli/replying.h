@@ -17,7 +17,8 @@ int replying_run(const struct cli_args *args, const char *action, const json_t *
       {"question", 0, "N", "only if it is this question (inbox --json): its record", false},       \
       {"resume", 'r', NULL, "go on with it here, where no daemon does", false},                    \
       {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},        \
-      {"logs", 'l', "DIR", "the session's log folder", false}, {                                   \
+      {"logs", 'l', "DIR", "the session's log folder", false},                                     \
+      {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false}, {            \
     "socket", 'S', "PATH", "the daemon's control socket", false                                    \
   }
 

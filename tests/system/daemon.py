@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 
+import on_store
 from support import SEGUE, WAIT_S, Box, expect
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -161,6 +162,8 @@ class DaemonBox(Box):
         return seen[0]
 
     def log(self, sid):
+        if on_store.SERVER:
+            on_store.copy_logs(self)
         return f"{self.logs}/{sid}.ndjson"
 
     # ---- the description ----

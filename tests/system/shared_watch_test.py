@@ -237,6 +237,33 @@ def a_store_that_hangs_holds_up_nobody():
         expect(len(fleet.starts()) == 8 * MOVEMENTS, "a call was repeated", len(fleet.starts()))
 
 
+ASKS = """
+name: asks
+provider: script
+movements:
+  - name: which
+    ask: {question: Which one?, choices: [red, blue]}
+    rules: [{condition: when(structured.which.choice == 1), next: COMPLETE}, {condition: when(true), next: ABORT}]
+"""
+
+
+def answered_where_no_daemon_is():
+    """A question is seen and answered from a machine without a daemon; whichever worker has a place goes on."""
+    with Fleet() as fleet:
+        fleet.serve()
+        sid = fleet.submit(fleet.file("asks.yaml", ASKS))[0]
+        fleet.until(lambda: sid in fleet.segue("inbox", "--json").stdout.decode(), "it asks")
+        wrong = fleet.segue("answer", sid, "--choice", "7")
+        expect(wrong.returncode == 2, wrong)
+        done = fleet.segue("answer", sid, "red", "--name", "ann")
+        expect(done.returncode == 0 and b"answered" in done.stdout, done)
+        fleet.all_complete([sid])
+        records = [json.loads(line) for line in fleet.segue("show", "--json", sid).stdout.splitlines()]
+        expect([r["by"]["name"] for r in records if r["type"] == "answer"] == ["ann"], records)
+        again = fleet.segue("answer", sid, "blue")
+        expect(again.returncode == 1, again)
+
+
 if __name__ == "__main__":
     need_build()
     why = postgres.missing()
@@ -247,5 +274,5 @@ if __name__ == "__main__":
         shared_daemon_test.SERVER = SERVER
         status = main([seen_from_another_worker, submitted_and_followed, cancelled_through_another_daemon,
                        resumed_by_whoever_has_a_place, a_resume_that_was_asked_for_is_not_forgotten,
-                       its_worker_does_not_answer, a_store_that_hangs_holds_up_nobody])
+                       its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody])
     sys.exit(status)

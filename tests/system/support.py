@@ -13,6 +13,8 @@ import tempfile
 import time
 import traceback
 
+import on_store
+
 BUILD = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else ""
 SEGUE = BUILD + "/segue"
 WAIT_S = 60  # an upper bound for a loaded machine, not a wait
@@ -50,6 +52,8 @@ class Box:
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"):
             if name in os.environ:
                 self.env[name] = os.environ[name]
+        if on_store.SERVER:
+            on_store.join(self)
 
     def __enter__(self):
         return self
@@ -59,6 +63,8 @@ class Box:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        if on_store.SERVER:
+            on_store.leave(self)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def file(self, name, content):
@@ -69,6 +75,7 @@ class Box:
 
     def segue(self, *words, stdin=None, env=None, timeout=WAIT_S, prefix=()):
         """Runs segue to its end; stdout and stderr as bytes."""
+        words = on_store.words(self, words) if on_store.SERVER else words
         done = subprocess.run([*prefix, SEGUE, *words], input=stdin, capture_output=True,
                               env={**self.env, **(env or {})}, cwd=self.cwd, timeout=timeout,
                               stdin=subprocess.DEVNULL if stdin is None else None)
@@ -79,6 +86,7 @@ class Box:
         return done
 
     def start(self, *words, env=None, prefix=(), **kw):
+        words = on_store.words(self, words) if on_store.SERVER else words
         process = subprocess.Popen([*prefix, SEGUE, *words], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env={**self.env, **(env or {})}, cwd=self.cwd, **kw)
@@ -86,6 +94,8 @@ class Box:
         return process
 
     def log_paths(self):
+        if on_store.SERVER:
+            on_store.copy_logs(self)
         if not os.path.isdir(self.logs):
             return []
         return sorted(f"{self.logs}/{n}" for n in os.listdir(self.logs) if n.endswith(".ndjson"))
@@ -101,6 +111,8 @@ class Box:
 
 
 def records(path):
+    if on_store.SERVER:
+        on_store.refresh(path)
     with open(path, "rb") as f:
         return [json.loads(line) for line in f]
 

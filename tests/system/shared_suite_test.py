@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""System tests of run, resume, ls, show, verify and serve once more, with a shared store in place of the
+folder of logs (on_store.py). What cannot hold there is named, with the reason."""
+import concurrent.futures
+import os
+import subprocess
+import sys
+
+from support import BUILD, SEGUE, Failed, main, need_build
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE) + "/support")
+import postgres  # noqa: E402
+
+EDITS = "it edits, removes or links log files"
+LEASE = "it resumes at once what was killed: in a store that waits for the lease"
+GOING = "it resumes while the worker still lets go of the session: refused for that moment"
+FOLDERS = "it is about folders of logs"
+LEFT_OUT = {
+    "signals": {},
+    "steer": {"a_fork_in_the_daemon": FOLDERS, "through_the_daemon": GOING},
+    "guards": {},
+    "compose": {},
+    "budget": {"a_crash_forgets_nothing": LEASE},
+    "loops": {"exits_at_every_point": LEASE},
+    "ls_cli": {"a_changed_log_is_named": EDITS, "a_log_changed_in_its_middle_is_named": EDITS,
+               "where_it_looked_is_said": FOLDERS},
+    "folder": {"one_that_was_killed_holds_nothing": LEASE, "a_resume_waits_too": LEASE,
+               "a_resume_that_knows_does_not_wait": LEASE},
+    "questions": {"what_was_remembered_is_looked_at_again": EDITS},
+    "global_rules": {},
+}
+
+
+def cases(name):
+    with open(f"{HERE}/{name}_test.py", encoding="utf-8") as f:
+        text = f.read()
+    listed = text[text.rindex("main(["):].split("[", 1)[1].split("]")[0]
+    return [word.strip() for word in listed.replace("\n", " ").split(",") if word.strip()]
+
+
+def run_one(server, name):
+    left_out = LEFT_OUT[name]
+    known = cases(name)
+    gone = [case for case in left_out if case not in known]
+    if gone:
+        return [f"{name} has no case {case}" for case in gone], 0
+    wanted = [case for case in known if case not in left_out]
+    env = {**os.environ, "SEGUE_TEST_SERVER": server.dir, "SEGUE_TEST_SERVER_BIN": server.bin}
+    done = subprocess.run([f"{HERE}/{name}_test.py", BUILD, *wanted], env=env, capture_output=True, text=True, check=False)
+    lines = done.stdout.splitlines()
+    failed = [f"{name}: {line}" for line in lines if line.startswith("FAIL")]
+    passed = sum(line.startswith("ok") for line in lines)
+    if not failed and (done.returncode != 0 or passed != len(wanted)):
+        failed = [f"{name}: {passed} of {len(wanted)} passed, status {done.returncode}: {done.stdout[-800:]} {done.stderr[-800:]}"]
+    return failed, passed
+
+
+def the_suite_holds_on_a_shared_store():
+    with postgres.Server(options=("max_connections=200",)) as server:
+        server.sql("CREATE DATABASE ready")
+        made = subprocess.run([SEGUE, "store", "init", "--store", server.url("ready")], capture_output=True, check=False)
+        if made.returncode != 0:
+            raise Failed(made.stderr)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            told = list(pool.map(lambda name: run_one(server, name), LEFT_OUT))
+    failed = [line for lines, _ in told for line in lines]
+    if failed:
+        raise Failed("\n".join(failed))
+    return f"{sum(n for _, n in told)} cases of {len(told)} tests, {sum(map(len, LEFT_OUT.values()))} left out"
+
+
+if __name__ == "__main__":
+    need_build()
+    why = postgres.missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+    sys.exit(main([the_suite_holds_on_a_shared_store]))
