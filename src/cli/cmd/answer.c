@@ -152,14 +152,14 @@ static int reject_run(int argc, char **argv) {
 const struct cli_command cmd_answer = {
     .name = "answer",
     .arguments = "ID [MOVEMENT] TEXT|--choice N|--file FILE",
-    .summary = "answer what a session asks",
-    .help = "ID is an id, a unique beginning of one, or last; MOVEMENT says which one is answered "
-            "where several ask. segue inbox lists what is asked. The answer is in the session's "
-            "log, with who gave it and when, before this command ends. A daemon goes on with the "
-            "session; where none runs, segue resume does, or --resume here. Who comes second is "
-            "told who was first.\n"
-            "Exit: 0 answered, 1 it was answered already, asks nothing or cannot be, 2 the answer "
-            "is none to that question, or there is no such session.",
+    .summary = "answer a session's question",
+    .help = "ID is an id, a unique prefix of one, or last; MOVEMENT says which question you "
+            "answer where several are open. segue inbox lists them. The answer, with who gave it "
+            "and when, is in the session's log before this command returns. A daemon then "
+            "continues the session; without one, run segue resume, or pass --resume here. If two "
+            "people answer, the second is told who came first.\n"
+            "Exit: 0 answered, 1 already answered, or nothing is asked or can be answered, 2 the "
+            "answer does not fit the question, or there is no such session.",
     .options = answer_options,
     .run = answer_run,
 };
@@ -167,9 +167,10 @@ const struct cli_command cmd_answer = {
 const struct cli_command cmd_approve = {
     .name = "approve",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
-    .summary = "let a session run what waits for approval",
-    .help = "As segue answer, for a movement with approve: what would be run is in segue inbox. A "
-            "session that stopped because a movement changed what is protected is resumed with it.",
+    .summary = "let a session run what is waiting for approval",
+    .help = "Works like segue answer, for a movement with approve; segue inbox shows what would "
+            "run. It also resumes a session that stopped because a movement changed protected "
+            "files.",
     .options = verdict_options,
     .run = approve_run,
 };
@@ -177,9 +178,9 @@ const struct cli_command cmd_approve = {
 const struct cli_command cmd_reject = {
     .name = "reject",
     .arguments = "ID [MOVEMENT] [--reason TEXT]",
-    .summary = "do not let a session run what waits for approval",
-    .help = "As segue approve, but the movement does not run: the session goes on where its "
-            "on_reject leads, by default to ABORT.",
+    .summary = "refuse what is waiting for approval",
+    .help = "Works like segue approve, but the movement does not run: the session continues where "
+            "its on_reject leads, by default to ABORT.",
     .options = verdict_options,
     .run = reject_run,
 };

@@ -135,13 +135,13 @@ static int cancel_run(int argc, char **argv) {
 const struct cli_command cmd_cancel = {
     .name = "cancel",
     .arguments = "ID...",
-    .summary = "end sessions of the daemon for good",
-    .help =
-        "ID is an id, a unique beginning of one, or last. What runs is ended with all that it "
-        "started. A session of `segue run` is cancelled in its terminal, with Ctrl-\\. With "
-        "--store it is asked of the worker that has the session, wherever that is, and done here "
-        "where nobody has it.\n"
-        "Exit: 0 cancelled, 1 it has ended already or cannot be, 2 there is none, or no daemon.",
+    .summary = "end sessions for good",
+    .help = "ID is an id, a unique prefix of one, or last. Everything that the session started is "
+            "ended too. Cancel a session of `segue run` in its own terminal, with Ctrl-\\. With "
+            "--store, the worker that runs the session is asked to cancel it; if none does, it is "
+            "cancelled here.\n"
+            "Exit: 0 cancelled, 1 it has already ended or cannot be cancelled, 2 there is no such "
+            "session, or no daemon.",
     .options = options,
     .run = cancel_run,
 };

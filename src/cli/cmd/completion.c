@@ -76,10 +76,10 @@ const struct cli_command cmd_completion = {
     .name = "completion",
     .arguments = "bash|zsh|fish",
     .summary = "print a completion script: eval \"$(segue completion bash)\"",
-    .help =
-        "Sessions, workflows, movements and providers are completed as they are at the moment.\n"
-        "bash: eval \"$(segue completion bash)\" in ~/.bashrc. zsh: the same in ~/.zshrc, behind "
-        "compinit. fish: segue completion fish > ~/.config/fish/completions/segue.fish",
+    .help = "Completes the sessions, workflows, movements and providers that exist at that "
+            "moment.\n"
+            "bash: put eval \"$(segue completion bash)\" in ~/.bashrc. zsh: the same in ~/.zshrc, "
+            "after compinit. fish: segue completion fish > ~/.config/fish/completions/segue.fish",
     .options = options,
     .run = completion_run,
 };

@@ -147,10 +147,10 @@ static int config_run(int argc, char **argv) {
 const struct cli_command cmd_config = {
     .name = "config",
     .arguments = "[show] [--json]",
-    .summary = "print every setting, its value and where that comes from",
-    .help =
-        "Flags go before the workflow, which goes before config.yaml. Values of headers and "
-        "queries are hidden. What each key means: the manual, docs/configuration.md, and --json.",
+    .summary = "print every setting with its value and origin",
+    .help = "Flags take precedence over the workflow, and the workflow over config.yaml. Values "
+            "of headers and queries are hidden. For what each key means, see the manual, "
+            "docs/configuration.md, or --json.",
     .options = options,
     .run = config_run,
 };

@@ -244,16 +244,16 @@ static int doctor_run(int argc, char **argv) {
 const struct cli_command cmd_doctor = {
     .name = "doctor",
     .arguments = "[PROVIDER...] [--all] [--json]",
-    .summary = "say what is missing here to run workflows, and what to do",
-    .help =
-        "Looks at the log folder, the configuration, the profiles and every backend: is its "
-        "program installed and new enough, is there a sign of a key or a login. A model API that "
-        "has its key gets one short request. Backends that are not here, and that nobody asked "
-        "for, are listed by name: those that are given are told in full.\n"
-        "Exit status: 0 when nothing stands in the way; 1 when something does: an unusable backend "
-        "that config.yaml names, one that is too old, a file that is wrong, or no usable backend "
-        "at all. An agent that does not hold what readonly, edit or full says is noted. A "
-        "project's own files that would steer an agent are looked for in the working directory.",
+    .summary = "check what is missing here to run workflows, and how to fix it",
+    .help = "Checks the log folder, the configuration, the profiles and every backend: whether "
+            "its program is installed and new enough, and whether there is a key or a login. A "
+            "model API whose key is set gets one short request. Backends that are not installed, "
+            "and that nobody asked for, are listed by name only; those that you name are "
+            "described in full.\n"
+            "Exit: 0 nothing stands in the way; 1 something does: config.yaml names an unusable "
+            "backend or one that is too old, a file is wrong, or no backend is usable. It notes "
+            "agents that do not enforce readonly, edit or full, and files of the project in the "
+            "working directory that would steer an agent.",
     .options = options,
     .run = doctor_run,
 };

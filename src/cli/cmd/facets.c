@@ -100,10 +100,10 @@ static int facets_run(int argc, char **argv) {
 const struct cli_command cmd_facets = {
     .name = "facets",
     .arguments = "[WORKFLOW]",
-    .summary = "list personas, policies, instructions: where they are, what shadows what",
-    .help = "In the order in which a name is looked for: beside WORKFLOW, in .segue/facets of the "
-            "project, in ~/.segue/facets, in facets/ beside your config.yaml. Fragments (uses:) "
-            "and partials ({{include:partials/NAME}}) are found likewise.\n"
+    .summary = "list personas, policies and instructions: where they are, and which hide others",
+    .help = "In the order in which names are looked up: beside WORKFLOW, in .segue/facets of the "
+            "project, in ~/.segue/facets, and in facets/ beside your config.yaml. Fragments "
+            "(uses:) and partials ({{include:partials/NAME}}) are found in the same way.\n"
             "Exit: 0 listed, 2 there is no such workflow.",
     .options = options,
     .run = facets_run,

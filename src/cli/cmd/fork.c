@@ -164,18 +164,20 @@ static int fork_run(int argc, char **argv) {
 const struct cli_command cmd_fork = {
     .name = "fork",
     .arguments = "ID|last|FILE|--pr N --from MOVEMENT[#N] [options]",
-    .summary = "begin another session where one was",
-    .help = "A new session that begins with that movement as it stood when the old one entered it: "
-            "its values, the last answer, how often each movement was entered, agents' "
-            "conversations. All of that stands in its own log (record carried, with the parent's "
-            "id, record and hash), so it needs the old one no more. Nothing before is called "
-            "again, and the old session is not touched, ended or not. The working tree is not "
-            "taken back, nor is what agents were told in their conversations; a session that "
-            "worked on a branch of its own is gone on with on a new one, from there.\n"
-            "--pr N finds the session by the pull request's branch (gh or glab, see segue pr): "
-            "comments and the names of red checks are put behind its task as quoted data, and "
-            "segue pr of the new session brings its work to the same pull request.\n"
-            "--max-movements counts the turns before, too. Exit statuses are those of segue run.",
+    .summary = "start a new session from a point in another one",
+    .help = "Starts a new session at that movement, in the state in which the old session entered "
+            "it: its values, the last answer, how often each movement was entered, and the "
+            "agents' conversations. All of this is stored in the new log (record carried, with "
+            "the parent's id, record and hash), so the new session does not need the old one. "
+            "Nothing before that point is run again, and the old session is left as it is, "
+            "whether it has ended or not. The working tree is not rolled back, and neither is "
+            "what agents were told in their conversations. If the old session worked on a branch "
+            "of its own, the new one continues on a new branch from there.\n"
+            "--pr N finds the session by the branch of the pull request (gh or glab, see segue "
+            "pr) and appends the comments and the names of failed checks to the task, as quoted "
+            "data; segue pr then pushes the new session's work to the same pull request.\n"
+            "--max-movements includes the turns of the old session. Exit statuses are those of "
+            "segue run.",
     .options = options,
     .run = fork_run,
 };

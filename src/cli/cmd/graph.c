@@ -121,9 +121,10 @@ static int graph_run(int argc, char **argv) {
 const struct cli_command cmd_graph = {
     .name = "graph",
     .arguments = "[WORKFLOW]",
-    .summary = "draw a workflow: movements, rules, and which of them a session took",
-    .help = "Rows stand in the file's order; a rail on the left joins each rule to where it leads. "
-            "With --session, what it took is counted by method, and WORKFLOW may be left out.\n"
+    .summary = "draw a workflow: its movements, its rules, and the way that a session took",
+    .help = "Rows are in the order of the file; a rail on the left connects each rule to its "
+            "target. With --session it shows how often the session took each rule and by which "
+            "method; WORKFLOW can then be left out.\n"
             "Exit: 0 drawn, 1 the log is damaged, 2 errors.",
     .options = options,
     .run = graph_run,

@@ -56,9 +56,10 @@ const struct cli_command cmd_heads = {
     .name = "heads",
     .arguments = "[options]",
     .summary = "print the heads of the ledger, to be kept elsewhere",
-    .help = "One JSON object a line: of each session that stopped or ended its last record and its "
-            "hash, then the ledger's own. segue verify FOLDER --heads FILE holds logs against "
-            "them. To sign: ssh-keygen -Y sign -n segue-heads -f KEY FILE; then --signed SIGNERS.",
+    .help = "Prints one JSON object a line: for each session that stopped or ended its last "
+            "record and its hash, and finally those of the ledger itself. segue verify FOLDER "
+            "--heads FILE compares logs with them. To sign them: ssh-keygen -Y sign -n "
+            "segue-heads -f KEY FILE; then verify with --signed SIGNERS.",
     .options = options,
     .run = heads_run,
 };

@@ -278,16 +278,18 @@ static int hook_run(int argc, char **argv) {
 const struct cli_command cmd_hook = {
     .name = "hook",
     .arguments = "claude-stop|install --rule COND --rule COND ... [options]",
-    .summary = "let an agent stop only when a gate and a judgment say that it is done",
-    .help =
-        "claude-stop is a Stop hook of Claude Code: it reads the hook's object on standard "
-        "input, runs the gate, judges the agent's last answer, and says why it must go on. "
-        "Each judgment is a session with a log (segue ls --workflow claude-stop; segue show "
-        "last answer). A judge that cannot be read holds up nobody: the person is told.\n\n"
-        "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
-        "install shows what it would change in ~/.claude/settings.json, and asks.\n"
-        "Exit: 0 an answer was printed; 1, of claude-stop, none could be (2 would keep the agent "
-        "from ending); 2 bad usage or file.",
+    .summary = "let an agent stop only when a gate and a judge agree that it is done",
+    .help = "claude-stop is a Stop hook for Claude Code: it reads the hook's JSON from standard "
+            "input, runs the gate, judges the agent's last answer, and if the agent must go on, "
+            "says why. Each judgment is a session with a log (segue ls --workflow claude-stop; "
+            "segue show last answer). If the judge's reply cannot be read, the agent may stop, "
+            "and the user is told.\n"
+            "\n"
+            "  segue hook install --gate './dev test' --rule done --rule 'not done'\n"
+            "install shows what it would change in ~/.claude/settings.json, and asks before "
+            "writing it.\n"
+            "Exit: 0 an answer was printed; 1 (claude-stop) there is none (2 would keep the agent "
+            "from stopping); 2 bad usage or file.",
     .options = options,
     .run = hook_run,
 };

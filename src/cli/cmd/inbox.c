@@ -219,11 +219,11 @@ static int inbox_run(int argc, char **argv) {
 const struct cli_command cmd_inbox = {
     .name = "inbox",
     .arguments = "[options]",
-    .summary = "list what waits for a person",
-    .help = "Of each question: the session, since when it waits, what would be run, the choices, "
-            "where the session may go then, and what it used so far; the longest wait first. A "
-            "session that waits holds no place and no process. segue answer, approve and reject "
-            "say what it waits for. Without a daemon the log folder is read.",
+    .summary = "list what is waiting for a person",
+    .help = "For each question: the session, how long it has been waiting, what would run, the "
+            "choices, where the session can go next, and what it has used so far; the longest "
+            "wait comes first. A waiting session takes up no slot and no process. Reply with "
+            "segue answer, approve or reject. Without a daemon the log folder is read.",
     .options = options,
     .run = inbox_run,
 };

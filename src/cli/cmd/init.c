@@ -176,11 +176,11 @@ const struct cli_command cmd_init = {
     .name = "init",
     .arguments = "[NAME]",
     .summary = "write a starter workflow with its facets into .segue/",
-    .help =
-        "The workflow NAME (default: work) works on a task, runs a check and has the change "
-        "reviewed; its personas, policies and instructions are files beside it to be rewritten, "
-        "and editors that know yaml-language-server complete its keys. Nothing that is there is "
-        "written over. Exit: 0 written, 1 it could not be, 2 there is such a workflow.",
+    .help = "The workflow NAME (default: work) works on a task, runs a check and has the change "
+            "reviewed. Its personas, policies and instructions are files beside it, for you to "
+            "edit; editors with yaml-language-server complete its keys. Existing files are never "
+            "overwritten.\n"
+            "Exit: 0 written, 1 it could not be written, 2 the workflow exists already.",
     .options = options,
     .run = init_run,
 };

@@ -279,11 +279,11 @@ static int judge_run(int argc, char **argv) {
 const struct cli_command cmd_judge = {
     .name = "judge",
     .arguments = "--rule COND --rule COND ... < TEXT",
-    .summary = "judge one text without a workflow: rule, method, stages",
+    .summary = "judge a text without a workflow: rule, method, stages",
     .help = "  printf 'Two tests fail.\\n\\nVerdict: [REVIEW:2]\\n' |\n"
             "    segue judge --name review --rule approved --rule 'needs fix' --stages phase1_tag\n"
-            "A tag counts on the last line, alone but for a word such as Verdict: what a sentence "
-            "mentions (I think [REVIEW:2] fits) decides nothing.\n"
+            "A tag counts only on the last line, alone or after a word such as Verdict; a tag "
+            "that a sentence mentions (I think [REVIEW:2] fits) decides nothing.\n"
             "Exit: 0 a rule holds, 4 none does, 1 the judge is unavailable, 2 bad usage.",
     .options = options,
     .run = judge_run,

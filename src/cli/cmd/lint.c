@@ -126,13 +126,13 @@ static int lint_run(int argc, char **argv) {
 const struct cli_command cmd_lint = {
     .name = "lint",
     .arguments = "WORKFLOW...",
-    .summary = "check workflow files: every error with its place",
-    .help = "Finds what the format forbids, and what a well-formed file can still get wrong: "
-            "unknown next, unreachable movements, movements that cannot end, missing facets, a "
-            "judge that cannot judge.\n"
-            "--format github marks the lines of a change in a job of GitHub Actions; --format "
-            "sarif is one document for code scanning and editors.\n"
-            "Exit: 0 no error, 2 errors. schemas/workflow.json describes the format for editors.",
+    .summary = "check workflow files and show every error with its place",
+    .help = "Reports what the format forbids, and mistakes in a well-formed file: an unknown "
+            "next, unreachable movements, movements that cannot end, missing facets, a judge that "
+            "cannot judge.\n"
+            "--format github annotates the lines of a change in a GitHub Actions job; --format "
+            "sarif prints one document for code scanning and editors.\n"
+            "Exit: 0 no errors, 2 errors. schemas/workflow.json describes the format to editors.",
     .options = options,
     .run = lint_run,
 };

@@ -458,12 +458,12 @@ const struct cli_command cmd_ls = {
     .name = "ls",
     .arguments = "[options]",
     .summary = "list sessions, newest first",
-    .help =
-        "Of the daemon and of `segue run` (BY says which), as the daemon tells it; without one, "
-        "from the log folder. queued N: the N-th to start. waiting: for a place at its provider, "
-        "or for the time of its next attempt. paused: its log cannot be written, for want of space "
-        "most of the time; it goes on by itself. stopped: it can go on. open: unfinished, and "
-        "nobody runs it. bad: its log was changed; -s bad checks the newest 64 MiB of logs.",
+    .help = "Lists the sessions of the daemon and of `segue run` (column BY), as the daemon knows "
+            "them; without a daemon it reads the log folder. queued N: the N-th to start. "
+            "waiting: for a free place at its provider, or for its next attempt. paused: its log "
+            "cannot be written, usually because the disk is full; it continues by itself. "
+            "stopped: it can be resumed. open: unfinished, and no program runs it. bad: its log "
+            "was changed; -s bad checks the newest 64 MiB of logs.",
     .options = options,
     .run = ls_run,
 };

@@ -110,11 +110,12 @@ const struct cli_command cmd_mcp = {
     .name = "mcp",
     .arguments = "",
     .summary = "serve the Model Context Protocol on standard input and output",
-    .help = "For agents that drive workflows: submit, list, show, watch, answer, cancel, judge, "
-            "extract and verify as tools, session logs as resources.\n\n"
+    .help = "Lets agents drive workflows: its tools are submit, list, show, watch, answer, "
+            "cancel, judge, extract and verify; session logs are resources.\n"
+            "\n"
             "  claude mcp add segue -- segue mcp\n"
             "  codex mcp add segue -- segue mcp\n"
-            "Sessions are submitted to the daemon of this user (segue serve), and go on when the "
-            "client ends.",
+            "Sessions are submitted to this user's daemon (segue serve), and continue when the "
+            "client exits.",
     .run = mcp_run,
 };

@@ -430,12 +430,13 @@ out:
 const struct cli_command cmd_plan = {
     .name = "plan",
     .arguments = "WORKFLOW [--task TEXT] [options]",
-    .summary = "tell what would run: who, how often at most, what it used before",
-    .help = "Each movement with its program or provider (and who takes over), permission and "
-            "judge, and where its rules lead; the limits; how many calls it can come to; the cost "
-            "of the answers where prices (config.yaml) and max_tokens are known; and what the last "
-            "20 sessions of the workflow used. Asks programs for their versions, and a model API "
-            "that has its key whether it is there. Says what keeps it from running, as run does.\n"
+    .summary = "show what would run: by whom, how often at most, and what earlier runs used",
+    .help = "For each movement: its program or provider (and the fallbacks), permission and "
+            "judge, and where its rules lead. Then the limits, the largest possible number of "
+            "calls, the cost of the answers as far as prices (config.yaml) and max_tokens are "
+            "known, and what the last 20 sessions of the workflow used. It asks programs for "
+            "their versions, and each model API whose key is set whether it is reachable. Like "
+            "run, it reports everything that keeps the workflow from running.\n"
             "Exit: 0 it can run, 2 it cannot.",
     .options = options,
     .run = plan_run,

@@ -269,7 +269,7 @@ const struct cli_command cmd_prompt = {
     .name = "prompt",
     .arguments = "WORKFLOW MOVEMENT [--stage S]",
     .summary = "show exactly what would be sent",
-    .help = "The fence around a report is random in a session; here it is zeros.",
+    .help = "In a session the fence around a report is random; here it consists of zeros.",
     .options = options,
     .run = prompt_run,
 };

@@ -232,17 +232,18 @@ static int providers_run(int argc, char **argv) {
 const struct cli_command cmd_providers = {
     .name = "providers",
     .arguments = "[list | show NAME | test NAME --transcript FILE] [--json]",
-    .summary = "list the backends; show a profile; replay a recorded run",
-    .help = "list (the default) shows each backend: is its program installed, which version, is "
-            "there a sign of a key or a login (which is not read), how a JSON Schema is enforced "
-            "and how it is spoken to. A model API that has its key gets one short request; --quick "
-            "asks nobody. A profile with a mistake is not usable; the place of the mistake is told "
-            "last, with status 2.\n"
-            "show prints a profile; --schema the JSON Schema of profiles.\n"
-            "test reads a recorded run through a profile and prints what it yields, a JSON object "
-            "a line: session, text, tool, usage, retry, permission, note, and last end with the "
-            "error class (ok, auth, rate_limit, ...), the text and the structured value.\n"
-            "Profiles of your own: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
+    .summary = "list the backends, show a profile, or replay a recorded run",
+    .help = "list (the default) shows for each backend whether its program is installed and in "
+            "which version, whether there is a key or a login (which is not read), how it "
+            "enforces a JSON Schema, and how it is spoken to. A model API whose key is set gets "
+            "one short request; --quick asks none. A profile with a mistake cannot be used; its "
+            "mistake is shown last, with exit status 2.\n"
+            "show prints a profile; with --schema, the JSON Schema of profiles.\n"
+            "test reads a recorded run through a profile and prints what it yields, one JSON "
+            "object a line: session, text, tool, usage, retry, permission, note, and finally end "
+            "with the error class (ok, auth, rate_limit, ...), the text and the structured "
+            "value.\n"
+            "Your own profiles: NAME.yaml in $XDG_CONFIG_HOME/segue/providers/.",
     .options = options,
     .run = providers_run,
 };

@@ -377,22 +377,22 @@ static int resume_resume(int argc, char **argv) {
 const struct cli_command cmd_resume = {
     .name = "resume",
     .arguments = "ID|last|FILE [options]",
-    .summary = "go on with a session that stopped or crashed",
-    .help = "A call that was in flight is repeated as its next attempt; what is judged stays "
-            "judged. Of a finished session the end is printed again (with --json its last record) "
-            "and its exit status returned; of a question of segue ask, finished or not, what ask "
-            "prints: the value. With --scenario, replies that were taken count by their position: "
-            "add new ones at the end of the old list.\n"
-            "A session that no rule matched, that failed, or that had all its turns waits for you: "
-            "plain resume judges the turn anew, --rule N is your own verdict (method human, with "
-            "your name and --why), --max-movements gives it more turns, --add-budget more of what "
-            "it may use. With --provider and the like it goes on with others; config.yaml counts "
-            "as it is now. COMPLETE, ABORT and cancel are final: see segue fork. A log whose end "
-            "was changed is refused; with --cut what stands from its first damaged record on is "
-            "cut off, kept in a file .torn and told in the log, with your name. This program runs "
-            "the session itself, unless --daemon says otherwise: then the daemon that it was "
-            "submitted to does, with --store whichever worker has a place, and segue show ID "
-            "--follow shows it.",
+    .summary = "continue a session that stopped or crashed",
+    .help = "A call that was in flight is repeated as its next attempt; what has been judged is "
+            "not judged again. For a finished session its end is printed again (with --json its "
+            "last record), with the same exit status; for a question of segue ask, finished or "
+            "not, what ask prints: the value. With --scenario, replies that were used count by "
+            "position, so append new ones to the old list.\n"
+            "A session in which no rule matched, that failed, or that used up its turns waits for "
+            "you: plain resume judges the turn again, --rule N records your own verdict (method "
+            "human, with your name and --why), --max-movements allows more turns, and "
+            "--add-budget more usage. --provider and the like continue with others; config.yaml "
+            "is read anew. COMPLETE, ABORT and cancel are final: see segue fork. A log whose end "
+            "was changed is refused; with --cut, everything from the first damaged record on is "
+            "cut off, kept in a .torn file, and noted in the log with your name. The session runs "
+            "in this program, unless --daemon is given: then the daemon that it was submitted to "
+            "runs it, or with --store any worker with a free place, and segue show ID --follow "
+            "shows it.",
     .options = options,
     .run = resume_resume,
 };

@@ -68,11 +68,11 @@ static int rm_run(int argc, char **argv) {
 const struct cli_command cmd_rm = {
     .name = "rm",
     .arguments = "ID... | --older-than AGE [options]",
-    .summary = "remove sessions: log, worktrees, branches, with a word in the ledger",
-    .help = "Never one that runs. A branch whose commits are in no other one stays, and is named; "
-            "--older-than passes over what could go on, --stopped takes what stopped too. Blobs go "
-            "that no other session names. A log that was removed in another way is missing when "
-            "segue verify looks at its folder.",
+    .summary = "remove sessions: logs, worktrees and branches; the ledger keeps a note",
+    .help = "Never removes a running session. A branch with commits that are in no other branch "
+            "is kept, and named. --older-than skips sessions that could continue; --stopped "
+            "includes those that stopped. Blobs that no other session refers to are removed too. "
+            "If a log is deleted in any other way, segue verify reports it as missing.",
     .options = options,
     .run = rm_run,
 };

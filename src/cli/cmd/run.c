@@ -84,13 +84,14 @@ const struct cli_command cmd_run = {
     .name = "run",
     .arguments = "WORKFLOW [--task TEXT] [options]",
     .summary = "run a workflow to its end, one line a turn",
-    .help = "WORKFLOW is a file, or the name of one: NAME.yaml in .segue/workflows of the project, "
-            "in workflows/ beside your config.yaml, or among those that come with segue. Before it "
-            "starts, all that keeps it from running is said at once, with its place. Each line "
-            "says what ran, where it led, which method decided, and why the stages before it did "
-            "not. Ctrl-C stops cleanly, `segue resume` goes on; Ctrl-\\ cancels for good.\n"
-            "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, 1 "
-            "failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
+    .help = "WORKFLOW is a file or a name: NAME.yaml in the project's .segue/workflows, in "
+            "workflows/ beside your config.yaml, or among those that come with segue. Before it "
+            "starts, everything that would keep it from running is reported at once, with its "
+            "place. Each line shows what ran, where it led, which method decided, and why the "
+            "stages before it did not. Ctrl-C stops cleanly, and `segue resume` continues; "
+            "Ctrl-\\ cancels for good.\n"
+            "Exit: 0 COMPLETE, 3 ABORT, 4 no rule matched, 5 max_movements reached, 6 cancelled, "
+            "1 failed or stopped resumably, 2 bad usage or file, 130 interrupted.",
     .options = options,
     .run = run_run,
 };

@@ -124,12 +124,12 @@ const struct cli_command cmd_serve = {
     .name = "serve",
     .arguments = "[options]",
     .summary = "run submitted sessions, many at once, in the foreground",
-    .help = "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. "
-            "What was submitted and is unfinished goes on by itself when it starts. SIGTERM: calls "
-            "that run may end, the rest is stopped and goes on with the next start; once more: at "
-            "once. SIGHUP reads the configuration again. Sessions of `segue run` are not touched. "
-            "With --store several daemons take from one queue; --logs is then for reports and "
-            "locks of this machine.",
+    .help = "Listens on $XDG_RUNTIME_DIR/segue/segue.sock, for programs of the same user only. On "
+            "start it continues whatever was submitted and is unfinished. On SIGTERM it lets "
+            "running calls end and stops the rest, which continue with the next start; a second "
+            "SIGTERM ends it at once. SIGHUP reads the configuration again. Sessions of `segue "
+            "run` are left alone. With --store several daemons share one queue; --logs is then "
+            "for this machine's reports and locks.",
     .options = options,
     .run = serve_run,
     .print_more = print_routes,

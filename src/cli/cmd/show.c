@@ -565,11 +565,11 @@ const struct cli_command cmd_show = {
     .name = "show",
     .arguments = "ID|last|FILE [MOVEMENT[#N]] [options]",
     .summary = "read a session: turn by turn, or one judgment in full",
-    .help =
-        "Without MOVEMENT: one line a turn, and how often each method decided. With it: how its "
-        "last run (or its N-th) was judged: what was asked, the raw reply, what was read in it, "
-        "the errors word for word, and why the next stage was tried.\n"
-        "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's status.",
+    .help = "Without MOVEMENT: one line a turn, and how often each method decided. With MOVEMENT: "
+            "how its last run (or its N-th) was judged: what was asked, the raw reply, what was "
+            "read in it, the errors word for word, and why the next stage was tried.\n"
+            "Exit: 0, 1 the log is damaged, 2 nothing was found; with --follow the session's "
+            "status.",
     .options = options,
     .run = show_show,
 };

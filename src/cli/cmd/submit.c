@@ -249,14 +249,14 @@ out:
 const struct cli_command cmd_submit = {
     .name = "submit",
     .arguments = "WORKFLOW [--task TEXT] [options]",
-    .summary = "give a workflow to the daemon; prints the session's id at once",
-    .help =
-        "It runs when its turn comes, also when this terminal is gone. segue ls, segue show ID "
-        "--follow and segue cancel ID look after it. Ctrl-C ends --follow and --wait, not the "
-        "session. For timers: --unique KEY with --if-running, and --not-after; where nothing is "
-        "submitted because of them a line says so, and the id is that of the one that runs.\n"
-        "Exit: 0 submitted, or not because of these, 2 bad usage or file, or no daemon; with "
-        "--follow or --wait the session's status.",
+    .summary = "hand a workflow to the daemon; prints the session's id at once",
+    .help = "It runs when its turn comes, even if this terminal is closed. Follow it with segue "
+            "ls and segue show ID --follow, and end it with segue cancel ID. Ctrl-C ends --follow "
+            "and --wait, not the session. For timers there are --unique KEY with --if-running, "
+            "and --not-after; if one of them keeps the workflow from being submitted, a line says "
+            "so, and the id printed is that of the running session.\n"
+            "Exit: 0 submitted, or not submitted for one of these reasons, 2 bad usage or file, "
+            "or no daemon; with --follow or --wait the session's status.",
     .options = options,
     .run = submit_run,
 };

@@ -356,15 +356,15 @@ const struct cli_command cmd_verify = {
     .name = "verify",
     .arguments = "ID|last|FILE|FOLDER|STORE... [options]",
     .summary = "check that session logs are what was written",
-    .help =
-        "Checks the chain of hashes, the sequence, each record against schemas/session-log.json, "
-        "the hash of the workflow, the blobs that records name, and what they say of other records "
-        "and of the workflow: texts, calls, rules, counts. A log without session_end is open; a "
-        "piece of a line at its end, as a crash can leave, is torn: segue resume cuts it off.\n"
-        "sealed: the ledger beside the logs says the same of the last record. A FOLDER is held "
-        "against its ledger: logs that are gone, cut short or written anew are found; a last line "
-        "counts them all.\n"
-        "Exit: 0 all are ok, 1 one is bad, torn or gone, 2 one cannot be found.",
+    .help = "Checks the hash chain, the sequence, each record against schemas/session-log.json, "
+            "the hash of the workflow, the blobs that records refer to, and whether records agree "
+            "with each other and with the workflow: texts, calls, rules, counts. A log without "
+            "session_end is open. A partial line at its end, as a crash can leave it, is torn; "
+            "segue resume cuts it off.\n"
+            "sealed: the ledger beside the logs confirms the last record. A FOLDER is compared "
+            "with its ledger, which shows logs that are missing, cut short or rewritten; the last "
+            "line sums them up.\n"
+            "Exit: 0 all are ok, 1 one is bad, torn or missing, 2 one cannot be found.",
     .options = options,
     .run = verify,
 };

@@ -165,11 +165,11 @@ const struct cli_command cmd_web = {
     .name = "web",
     .arguments = "[options]",
     .summary = "look at all sessions in a browser",
-    .help = "Opens a page with everything in the log folder: what runs and what it does, each "
-            "judgment stage by stage, what it cost. With a daemon the page is live and can cancel "
-            "and resume; without one this command serves it until Ctrl-C. The page is for this "
-            "user on this machine: its address is random, its code is good once and for a minute. "
-            "From another machine: ssh -L.\n"
+    .help = "Opens a page with everything in the log folder: what is running and what it is "
+            "doing, each judgment stage by stage, and what it cost. With a daemon the page is "
+            "live, and can cancel and resume; without one this command serves it until Ctrl-C. "
+            "The page is for this user on this machine: its address is random, and its code works "
+            "once, within a minute. From another machine use ssh -L.\n"
             "Exit: 0, 2 errors.",
     .options = options,
     .run = web_run,

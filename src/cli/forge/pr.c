@@ -223,11 +223,11 @@ const struct cli_command cmd_pr = {
     .name = "pr",
     .arguments = "ID|last [--draft] [options]",
     .summary = "push a session's branch and open a pull request for it",
-    .help = "gh or glab does it, with its own login: segue sees no token, and no agent does. Only "
-            "the session's own branch is pushed, never by force; hooks and settings of the "
-            "repository are not run or read for it. A pull request that is open already is left as "
-            "it is but for its commits. Of a session that began with --issue N the text says "
-            "Closes #N. What reviewers say then: segue fork --pr N --from MOVEMENT.",
+    .help = "Uses gh or glab with its own login; neither segue nor the agents see a token. Only "
+            "the session's own branch is pushed, never by force, and without running hooks or "
+            "reading settings of the repository. If a pull request is open already, only its "
+            "commits are updated. For a session that was started with --issue N, the text says "
+            "Closes #N. To work on the review: segue fork --pr N --from MOVEMENT.",
     .options = options,
     .run = pr_run,
 };

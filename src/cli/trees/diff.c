@@ -291,12 +291,12 @@ static int diff_run(int argc, char **argv) {
 const struct cli_command cmd_diff = {
     .name = "diff",
     .arguments = "ID|last [MOVEMENT] [options]",
-    .summary = "what a session changed in its worktree, or a movement by its commit",
-    .help = "Without MOVEMENT: all from where its branch began, with what is not committed yet. Of "
-            "a session that worked in its folder: its commits, else the files that it changed, "
-            "since the commit that is checked out. MOVEMENT: its last commit (--commit movement), "
-            "or a child's worktree; with for_each each item's, in the order of its list. New files "
-            "that are not committed are only counted.",
+    .summary = "show what a session changed in its worktree, or a movement in its commit",
+    .help = "Without MOVEMENT: all changes since its branch began, including uncommitted ones. "
+            "For a session that worked directly in its folder: its commits, or else the files "
+            "that it changed, compared with the commit that is checked out. With MOVEMENT: that "
+            "movement's last commit (--commit movement), or a child's worktree; with for_each "
+            "each item's, in list order. New files that are not committed are only counted.",
     .options = options,
     .run = diff_run,
 };

@@ -56,8 +56,8 @@ const struct cli_command cmd_discard = {
     .name = "discard",
     .arguments = "ID|last [--yes] [--force]",
     .summary = "remove a session's worktrees and branches",
-    .help = "Asks first; with work that is not committed, or of a session that could go on, it is "
-            "refused without --force. The log stays: segue rm ID.",
+    .help = "Asks first. It refuses to discard uncommitted work, or a session that could "
+            "continue, unless --force is given. The log stays; segue rm ID removes it.",
     .options = options,
     .run = discard_run,
 };

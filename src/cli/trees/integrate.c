@@ -231,11 +231,12 @@ static int integrate_run(int argc, char **argv) {
 const struct cli_command cmd_integrate = {
     .name = "integrate",
     .arguments = "[BRANCH...]",
-    .summary = "merge branches, one behind the other, into what is checked out here",
-    .help = "Without BRANCH: a line each from standard input. What movements with integrate: run.\n"
-            "Exit 0: all are merged. Exit 1: a conflict, whose files are named and stand here with "
-            "git's marks; resolve them and run it again: it commits the merge, and goes on. A "
-            "folder with changes that are not committed is refused (exit 2).",
+    .summary = "merge branches one after the other into what is checked out here",
+    .help = "Without BRANCH it reads one branch a line from standard input. Movements with "
+            "integrate: run this command.\n"
+            "Exit: 0 all were merged; 1 there is a conflict: the files are named, and hold git's "
+            "conflict marks; resolve them and run it again, and it commits the merge and goes on. "
+            "A folder with uncommitted changes is refused (exit 2).",
     .options = options,
     .run = integrate_run,
 };

@@ -313,13 +313,13 @@ static int merge_run(int argc, char **argv) {
 const struct cli_command cmd_merge = {
     .name = "merge",
     .arguments = "ID|last [--squash] [--into BRANCH]",
-    .summary = "bring a session's branch into another one",
-    .help = "What is merged is worked out beside all folders first: in a conflict nothing is "
-            "changed, and the files are told (exit 1), or with --resolve a new session goes on "
-            "with MOVEMENT in a worktree where both sides are merged; once it is complete, its "
-            "branch is. Where BRANCH is checked out, that folder is brought up to it; with changes "
-            "there that are not committed it is refused. The session's branch stays: segue discard "
-            "ID removes it with its worktree.",
+    .summary = "merge a session's branch into another one",
+    .help = "The merge is worked out outside of any working tree first. In a conflict nothing is "
+            "changed and the files are named (exit 1); with --resolve, a new session continues "
+            "with MOVEMENT in a worktree where both sides are merged, and its branch is merged "
+            "once it completes. If BRANCH is checked out somewhere, that folder is updated; it "
+            "must have no uncommitted changes. The session's branch stays; segue discard ID "
+            "removes it together with its worktree.",
     .options = options,
     .run = merge_run,
 };

@@ -141,8 +141,8 @@ const struct cli_command cmd_worktrees = {
     .name = "worktrees",
     .arguments = "[options]",
     .summary = "list the worktrees of sessions, with size and age",
-    .help = "STATUS is the session's; unknown: its log is not in the folder of logs. segue discard "
-            "ID removes one, segue rm ID the session with it.",
+    .help = "STATUS is the session's; unknown means that its log is not in the log folder. segue "
+            "discard ID removes a worktree, segue rm ID the session with it.",
     .options = options,
     .run = worktrees_run,
 };

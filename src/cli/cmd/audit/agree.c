@@ -139,11 +139,11 @@ static int agree_run(int argc, char **argv) {
 const struct cli_command cmd_agree = {
     .name = "agree",
     .arguments = "[FOLDER|ID|FILE...] [options]",
-    .summary = "who says the same: verdicts, stages, votes of panels, people's labels",
-    .help =
-        "Of each movement and pair of raters: turns, share of the same with its 95 % interval "
-        "(Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, Everitt), what differs, "
-        "and one sentence of advice, or that there are too few. 0 is: none of the rules.",
+    .summary = "how often raters agree: verdicts, stages, votes of a panel, people's labels",
+    .help = "For each movement and pair of raters: how many turns, how often they agree, with a "
+            "95 % interval (Wilson), Cohen's kappa with its 95 % interval (Fleiss, Cohen, "
+            "Everitt), where they differ, and one sentence of advice, or a note that there are "
+            "too few turns. A rating of 0 means that no rule holds.",
     .options = options,
     .run = agree_run,
 };

@@ -228,19 +228,19 @@ static int audit(int argc, char **argv) {
 const struct cli_command cmd_audit = {
     .name = "audit",
     .arguments = "[FOLDER|ID|FILE...] [options]",
-    .summary = "count judgments: what decided, what did not and why, what it cost",
-    .help =
-        "Reads logs (those of the log folder without words) and counts their judgments. Each line "
-        "is held against the chain: logs that were tampered with, or that are none, are counted "
-        "apart and leave the figures alone. Filters compose; a filter takes several words with "
-        "commas. Without --by one screen; with stage, reason or to among the keys, stages are "
-        "counted.\n"
-        "--errors groups the answers of models that were not what was asked for, and --export "
-        "writes each as a line of JSON: text, schema, errors, who said it, of a judge's also rules "
-        "and report.\n"
-        "--kept takes what it counted before of logs that ended, and does not look at them again.\n"
-        "unsure: a stage that reads a model's words did not decide. Percentiles are exact up to 64 "
-        "numbers, beyond within 1 %.",
+    .summary = "count judgments: what decided them, what did not and why, what they cost",
+    .help = "Reads logs (by default all of the log folder) and counts their judgments. Every line "
+            "is checked against the hash chain: logs that were tampered with, and files that are "
+            "no logs, are counted separately and do not affect the figures. Filters can be "
+            "combined; most take several values, separated by commas.\n"
+            "Without --by it prints one screen. With stage, reason or to among the keys it counts "
+            "stages instead of judgments.\n"
+            "--errors groups the model answers that did not have the required form; --export "
+            "writes each of them as a line of JSON: text, schema, errors and model, and for a "
+            "judge also the rules and the report.\n"
+            "--kept reuses the counts of logs that have ended, and does not read these again.\n"
+            "unsure: a stage that reads a model's words did not decide. Percentiles are exact up "
+            "to 64 values, and within 1 % beyond that.",
     .options = options,
     .run = audit,
 };

@@ -167,10 +167,11 @@ static int compare_run(int argc, char **argv) {
 const struct cli_command cmd_compare = {
     .name = "compare",
     .arguments = "A B [options]",
-    .summary = "two sessions side by side, and the turn in which they part",
-    .help = "A and B are ids, last or files; a fork and its parent, for one. Turns are aligned by "
-            "movement; a star marks another verdict, or a turn of one only, and = one that the "
-            "fork took over from its parent. differs: the deciding stage, the agent's text, files.",
+    .summary = "show two sessions side by side, and the turn where they diverge",
+    .help = "A and B are ids, last, or files; for example a fork and its parent. Turns are "
+            "aligned by movement. A star marks a different verdict, or a turn that only one of "
+            "them has; = marks a turn that a fork inherited. differs names what else is not the "
+            "same: the deciding stage, the agent's text, the files.",
     .options = options,
     .run = compare_run,
 };

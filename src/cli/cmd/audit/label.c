@@ -196,14 +196,14 @@ static int label_run(int argc, char **argv) {
 const struct cli_command cmd_label = {
     .name = "label",
     .arguments = "ID|last|FILE MOVEMENT RULE | [FOLDER] --sample N [options]",
-    .summary = "say which rule should have been chosen: for segue agree",
-    .help = "RULE is a number, or 0 when none holds. Labels stand beside the logs "
-            "(labels/labels.log, chained), never in them; nothing goes on differently for them. A "
-            "later one of the same person counts.\n"
-            "--sample asks for N judgments drawn by chance, one screen each: a rule's number, 0 "
-            "for none, s leaves one out for now, q ends; the same command goes on. Filters choose "
-            "among which, --by the strata that get as many each; segue agree weighs the labels by "
-            "what was drawn.",
+    .summary = "record which rule should have been chosen, for segue agree",
+    .help = "RULE is a number, or 0 if no rule holds. Labels are stored beside the logs "
+            "(labels/labels.log, chained), never in them, and change nothing in a session. If a "
+            "person labels the same turn again, the later label counts.\n"
+            "--sample shows N judgments, drawn at random, one screen each: press a rule's number, "
+            "0 for none, s to skip one for now, q to quit; run the same command again to "
+            "continue. Filters limit what is drawn from, and --by draws equally from each group; "
+            "segue agree weights the labels accordingly.",
     .options = options,
     .run = label_run,
 };

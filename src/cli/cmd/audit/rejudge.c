@@ -519,15 +519,15 @@ static int rejudge_run(int argc, char **argv) {
 const struct cli_command cmd_rejudge = {
     .name = "rejudge",
     .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
-    .summary = "judge recorded turns again: another judge, panel, prompt, or the same once more",
-    .help = "Each turn that a judge was needed for is judged once more, from the text, exit, "
-            "tests, files and checks that stand in its log; the work is not done again. What is "
-            "not named stays as it was recorded. Filters are those of segue audit; --was-provider "
-            "and --was-model are the judge of then. Results are sessions of their own in "
-            "LOGS/rejudged, which show and verify read; the logs stay as they are. A command that "
-            "was ended goes on where it was: give it again. Without --max-cost, --max-calls or "
-            "--yes it asks first. segue agree compares the verdicts.\n"
-            "Exit: 0 all judged, 1 some could not be or are open, 2 bad usage.",
+    .summary = "judge recorded turns again: by another judge, panel or prompt, or repeatedly",
+    .help = "Judges each turn that needed a judge once more, from the text, exit status, tests, "
+            "files and checks in its log; the work is not repeated. Whatever you do not specify "
+            "stays as recorded. The filters are those of segue audit; --was-provider and "
+            "--was-model select by the original judge. Results are sessions of their own in "
+            "LOGS/rejudged, for show and verify; the logs themselves are not changed. If the "
+            "command is interrupted, run it again to continue. Without --max-cost, --max-calls or "
+            "--yes it asks before it starts. segue agree compares the verdicts.\n"
+            "Exit: 0 all judged, 1 some could not be judged or are open, 2 bad usage.",
     .options = options,
     .run = rejudge_run,
 };

@@ -156,11 +156,11 @@ static int replay_run(int argc, char **argv) {
 const struct cli_command cmd_replay = {
     .name = "replay",
     .arguments = "ID|last|FILE|FOLDER... [options]",
-    .summary = "judge recorded turns again from the recorded replies: would it be the same?",
-    .help = "Takes the replies that judges gave, and the agent's text, through today's stages; "
-            "nobody is asked. Tells each judgment that would come out otherwise. With --check a "
-            "regression test over old logs.\n"
-            "Exit: 0; 1 with --check when a verdict would differ, or a log is not sound; 2 one "
+    .summary = "judge recorded turns again from the recorded replies, and compare",
+    .help = "Runs the recorded replies of judges, and the agents' texts, through the current "
+            "stages, without asking any model, and lists each judgment that would come out "
+            "differently. With --check it serves as a regression test over old logs.\n"
+            "Exit: 0; 1 with --check if a verdict would differ or a log is not sound; 2 a session "
             "cannot be found.",
     .options = options,
     .run = replay_run,

@@ -204,13 +204,13 @@ const struct cli_command cmd_report = {
     .name = "report",
     .arguments = "[ID|FOLDER|FILE...] -o FILE [options]",
     .summary = "write sessions as one HTML file or as Markdown",
-    .help = "Of a session: its turns on a time axis, the graph with the edges that it took, what "
-            "it used, each judgment stage by stage, and whether its log is what was written. Of a "
-            "folder (the log folder without words): what failed and why, what waits, runs, and "
-            "finished, what it cost, and the tables of segue audit. The HTML needs no script and "
-            "no network, and takes its looks from the system (light, dark) and the printer. It "
-            "holds what the logs hold: look before you share.\n"
-            "Exit: 0 written, 1 written, but a log is not what was written, 2 errors.",
+    .help = "For a session: its turns on a time axis, the graph with the edges taken, what it "
+            "used, each judgment stage by stage, and whether its log is intact. For a folder (by "
+            "default the log folder): what failed and why, what is waiting, running or finished, "
+            "what it cost, and the tables of segue audit. The HTML needs no scripts and no "
+            "network, follows the system's light or dark mode, and prints well. It contains what "
+            "the logs contain: look at it before you share it.\n"
+            "Exit: 0 written, 1 written, but a log is not intact, 2 errors.",
     .options = options,
     .run = report_run,
 };

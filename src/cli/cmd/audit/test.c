@@ -364,12 +364,12 @@ const struct cli_command cmd_test = {
     .name = "test",
     .arguments = "CASES [options]",
     .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
-    .help = "CASES is NDJSON (- is standard input): {\"id\", \"text\" or \"report\", \"rules\": "
-            "[\"approved\", ...], \"expected\": 2} a line; expected is 0 when no rule holds, and "
-            "without it any readable verdict passes.\n"
-            "unreadable: no judge could be read; flaky: --repeat gave different verdicts. Nothing "
+    .help = "CASES is NDJSON (- is standard input), one case a line: {\"id\", \"text\" or "
+            "\"report\", \"rules\": [\"approved\", ...], \"expected\": 2}. expected is 0 if no "
+            "rule holds; without it any readable verdict passes.\n"
+            "unreadable: no judge could be read. flaky: --repeat gave different verdicts. Nothing "
             "is logged.\n"
-            "Exit: 0 all pass, 1 one does not, 2 bad usage or case.",
+            "Exit: 0 all cases pass, 1 one fails, 2 bad usage or case.",
     .options = options,
     .run = test_run,
 };

@@ -365,22 +365,23 @@ const struct cli_command cmd_ask = {
     .name = "ask",
     .arguments = "--schema FILE [PROMPT|-] [options]",
     .summary = "ask a model for a value that fits a schema",
-    .help =
-        "  segue ask --schema sentiment 'The cable is short, but I love it.'\n"
-        "The answer is searched for the value, the value is checked against the schema and the "
-        "invariants, and what is wrong with it is told to a new conversation that corrects it: "
-        "schema, task, answer, errors. It stops when the errors come back unchanged, after a "
-        "refusal, and when corrections, tokens or time are used up; an answer that was cut at its "
-        "length limit is asked for once more with twice the limit. Ready schemas: address, "
-        "entities, meeting, product, sentiment.\n"
-        "--batch: a line {\"id\",\"prompt\",\"schema\"?}, the schema itself or the name of a ready "
-        "one, gives a line {\"id\",\"value\"|null,\"raw\",\"attempts\",\"outcome\",\"errors\","
-        "\"checks\",...}, in order; at the end how many first answers passed, and what to make of "
-        "it.\n--stream: items are printed when they are whole and pass; that the final value "
-        "begins with them is checked in the end.\n"
-        "--on-failure sentinel prints {\"sentinel\":{\"reason\",\"attempts\",\"errors\"}}.\n"
-        "Exit: 0 a value (or a sentinel; always with --batch), 1 none: the last answer and its "
-        "errors stand on stderr, 2 bad usage, file or schema, 130 interrupted.",
+    .help = "  segue ask --schema sentiment 'The cable is short, but I love it.'\n"
+            "segue looks for the value in the answer and checks it against the schema and the "
+            "invariants. If something is wrong, a new conversation gets the schema, the task, the "
+            "answer and the errors, and corrects it. It stops when the same errors come back, "
+            "after a refusal, and when corrections, tokens or time run out; an answer that was "
+            "cut off at its length limit is requested once more with twice the limit. Ready "
+            "schemas: address, entities, meeting, product, sentiment.\n"
+            "--batch: for each line {\"id\",\"prompt\",\"schema\"?} (a schema, or the name of a "
+            "ready one) it prints a line "
+            "{\"id\",\"value\"|null,\"raw\",\"attempts\",\"outcome\",\"errors\",\"checks\",...}, "
+            "in the same order, and at the end how many first answers passed, and what to make of "
+            "it.\n"
+            "--stream: prints each item once it is complete and valid; at the end it checks that "
+            "the final value begins with these items.\n"
+            "--on-failure sentinel prints {\"sentinel\":{\"reason\",\"attempts\",\"errors\"}}.\n"
+            "Exit: 0 a value (or a sentinel; always with --batch), 1 none: stderr has the last "
+            "answer and its errors, 2 bad usage, file or schema, 130 interrupted.",
     .options = options,
     .run = ask_run,
 };

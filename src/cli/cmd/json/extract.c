@@ -425,19 +425,19 @@ static int extract_run(int argc, char **argv) {
 const struct cli_command cmd_extract = {
     .name = "extract",
     .arguments = "[FILE] [options]",
-    .summary = "find the JSON value in what a model said",
-    .help =
-        "  echo 'Sure! ```json {\"step\": 2,} ``` Anything else?' | segue extract --explain\n"
-        "Reads FILE, else standard input, and prints the value: indented on a terminal, else on "
-        "one line. Reasoning sections, prose and fences do not matter; a value that passes the "
-        "schema beats all others, then the last one counts. A broken value is mended only when no "
-        "sound one is there; what is left out is told, every change with --explain. Lone "
-        "surrogates become U+FFFD, integers beyond 64 bits the nearest number.\n"
-        "--batch: a line {\"id\",\"text\",\"schema\"?,\"want\"?}, the schema itself or the name of "
-        "a ready one, gives a line "
-        "{\"id\",\"value\"|null,\"stage\",\"repairs\":[],\"truncated\":bool,\"errors\":[]}, in "
-        "order.\n"
-        "Exit: 0 a value was found (always with --batch), 1 none was, 2 bad usage, file or schema.",
+    .summary = "find the JSON value in a model's answer",
+    .help = "  echo 'Sure! ```json {\"step\": 2,} ``` Anything else?' | segue extract --explain\n"
+            "Reads FILE or standard input and prints the value: indented on a terminal, otherwise "
+            "on one line. Reasoning sections, prose and fences are ignored. A value that passes "
+            "the schema wins; among equals, the last one. A broken value is repaired only if "
+            "there is no sound one. It reports what it left out, and with --explain every change. "
+            "Lone surrogates become U+FFFD, and integers beyond 64 bits the nearest number.\n"
+            "--batch: for each line {\"id\",\"text\",\"schema\"?,\"want\"?} (a schema, or the "
+            "name of a ready one) it prints a line "
+            "{\"id\",\"value\"|null,\"stage\",\"repairs\":[],\"truncated\":bool,\"errors\":[]}, "
+            "in the same order.\n"
+            "Exit: 0 a value was found (always with --batch), 1 none was, 2 bad usage, file or "
+            "schema.",
     .options = options,
     .run = extract_run,
 };
