@@ -89,6 +89,19 @@ static void keep_spent(struct view_row *row, const json_t *spent) {
   row->unpriced = json_at(spent, "unpriced") != NULL;
 }
 
+/* Commands are programs of the workflow, no providers. */
+static void keep_providers(struct view_folder *f, struct view_row *row, const json_t *spent) {
+  struct buf text = {0};
+  const char *name;
+  const json_t *used;
+  json_object_foreach((json_t *)json_at(spent, "providers"), name, used) {
+    if (strcmp(name, "command") != 0)
+      buf_printf(&text, "%s%s", text.n > 0 ? ", " : "", name);
+  }
+  row->providers = row_keep(f, buf_c(&text));
+  buf_deinit(&text);
+}
+
 static void keep_wait(struct view_folder *f, struct view_row *row, const struct brief *b) {
   struct buf text = {0};
   if (b->wait == NULL || strcmp(b->status, "running") != 0)
@@ -127,7 +140,9 @@ static void keep_brief(struct view_folder *f, struct view_row *row, const struct
   row->updated_ms = folder_time(b->updated);
   row->turns = b->turns;
   row->submitted = b->submitted;
+  row->asks = json_array_size(b->questions);
   keep_spent(row, b->spent);
+  keep_providers(f, row, b->spent);
   keep_wait(f, row, b);
   if (!f->tasks_later)
     read_task(f, row, ref);

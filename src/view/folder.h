@@ -30,6 +30,8 @@ struct view_row {
   char id[40];
   struct str log, workflow, task; /* task: its first line */
   struct str movement;            /* entered last */
+  struct str providers;           /* that it called, with commas, as its last stop or end says */
+  size_t asks;                    /* questions that wait for a person */
   struct str status, message;
   struct str wait;                /* what keeps it from its next call; or empty */
   bool submitted;                 /* to a daemon, which can go on with it */

@@ -26,11 +26,19 @@ static void put_about(struct html *h, const struct view_row *row) {
   html_said(h, row->task);
   HTML(h, "</span></td><td>");
   html_said(h, row->movement);
+  if (row->providers.n > 0) {
+    HTML(h, "<br><span class=dim>");
+    html_said(h, row->providers);
+    HTML(h, "</span>");
+  }
   HTML(h, "</td><td>");
   html_said(h, row->message);
   if (row->wait.n > 0) {
     html_puts(h, row->message.n > 0 ? "; waits: " : "waits: ");
     html_said(h, row->wait);
+  }
+  if (row->asks > 0) {
+    HTML(h, " <span class=mark>asks</span>");
   }
   if (!str_eq_c(row->proof, "sound")) {
     HTML(h, " <span class=mark>log ");
@@ -95,7 +103,8 @@ void part_rows(struct html *h, const struct view_folder *f, enum view_class clas
   HTML_ATTR(h, "aria-label",
             str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
   HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"
-          "<th scope=col>workflow, task</th><th scope=col>movement</th><th scope=col>why</th>");
+          "<th scope=col>workflow, task</th><th scope=col>movement, providers</th>"
+          "<th scope=col>why</th>");
   put_column(h, "turns", VIEW_SORT_TURNS, order);
   put_column(h, "started", VIEW_SORT_STARTED, order);
   put_column(h, "took", VIEW_SORT_TOOK, order);
