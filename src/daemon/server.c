@@ -179,10 +179,11 @@ static void server_run(struct server *h) {
     uv_timer_stop(&h->timer);
 }
 
-/* The library does not look at a connection while its request is held. */
+/* The library does not look at a connection while its request is held, or its stream has nothing to
+ * say. */
 static bool has_left(const struct connection *c) {
   const struct server_request *r = c->request;
-  if (r == NULL || r->state != KEPT || !r->suspended)
+  if (r == NULL || (r->state != KEPT && r->state != STREAMING) || !r->suspended)
     return false;
   const union MHD_ConnectionInfo *info =
       microhttpd.get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);

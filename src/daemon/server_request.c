@@ -356,9 +356,11 @@ static void request_resume(struct server_request *r) {
 }
 
 void server_request_left(struct server_request *r) {
-  assert(r->state == KEPT && r->suspended);
-  r->state = ANSWERED;
-  if (r->gone != NULL)
+  assert((r->state == KEPT || r->state == STREAMING) && r->suspended);
+  r->left = r->state == STREAMING;
+  if (r->state == KEPT)
+    r->state = ANSWERED;
+  if (!r->left && r->gone != NULL)
     r->gone(r->gone_ctx);
   request_resume(r);
 }
@@ -474,7 +476,7 @@ static ssize_t on_stream_read(void *ctx, uint64_t at, char *out, size_t max) {
   struct streaming *s = ctx;
   struct server_request *r = s->request;
   (void)at;
-  ssize_t n = r == NULL || r->http->closing ? -1 : s->ops->read(s->stream, out, max);
+  ssize_t n = r == NULL || r->left || r->http->closing ? -1 : s->ops->read(s->stream, out, max);
   if (n < 0)
     return MHD_CONTENT_READER_END_OF_STREAM;
   if (n == 0 && !r->suspended) {
