@@ -238,6 +238,29 @@ def newer_tables_under_a_worker():
         fleet.few_repeats(ids, 0)
 
 
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        words = f.read().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def an_outage_costs_nothing():
+    """While the server is away the worker waits between its tries; it once span from the first sweep it missed."""
+    with Fleet("1s") as fleet:
+        worker = fleet.serve()
+        SERVER.stop("immediate")
+        try:
+            before, end = cpu_s(worker.pid), time.monotonic() + 4
+            while time.monotonic() < end:
+                expect(worker.poll() is None, "it ended", fleet.said(0))
+                time.sleep(0.1)  # a look at a time; the deadline is above
+            spent = cpu_s(worker.pid) - before
+        finally:
+            SERVER.start()
+        expect(spent < 1.5, "seconds of processor time in an outage of 4 s:", spent)
+        fleet.all_complete(fleet.submit(fleet.workflow(0), 1))
+
+
 if __name__ == "__main__":
     need_build()
     why = postgres.missing()
@@ -249,5 +272,5 @@ if __name__ == "__main__":
         status = main([cut_for_a_moment, cut_off_both_ways, nothing_reaches_the_server, nothing_comes_back,
                        half_open, half_a_statement, a_commit_without_its_sync, the_answer_is_swallowed,
                        a_dead_worker_left_its_rows_locked, its_disk_is_full, clocks_a_day_apart,
-                       newer_tables_under_a_worker])
+                       newer_tables_under_a_worker, an_outage_costs_nothing])
     sys.exit(status)

@@ -287,7 +287,8 @@ static void keeper_work(struct keeping *k) {
 static uint64_t keeper_next(const struct keeping *k) {
   uint64_t now = clock_boot_ms(), next = k->renew_at,
            trust = atomic_load(&k->pg->keeper.trust_until);
-  next = k->sweep_at < next ? k->sweep_at : next;
+  if (conn_is_open(k->conn)) /* a sweep waits for the connection, which a renewal makes */
+    next = k->sweep_at < next ? k->sweep_at : next;
   next = k->poll_at < next ? k->poll_at : next;
   next = trust != 0 && trust < next ? trust : next;
   return next > now ? next - now : 0;
