@@ -265,7 +265,7 @@ static void put_option(struct buf *out, const struct cli_option *o, size_t colum
 void cli_print_help(const struct cli_command *command) {
   struct buf out = {0};
   size_t columns = cli_help_columns();
-  buf_printf(&out, "segue %s ", command->name);
+  buf_printf(&out, "segue %s%s", command->name, command->arguments[0] != '\0' ? " " : "");
   cli_wrap(&out, str_from(command->arguments), out.n, 8, columns);
   buf_putc(&out, '\n');
   cli_wrap_help(&out, command->summary, columns);

@@ -13,9 +13,9 @@ int replying_run(const struct cli_args *args, const char *action, const json_t *
 
 /* The options of all three. */
 #define REPLYING_OPTIONS                                                                           \
-  {"name", 0, "NAME", "who says it (default: your user name)", false},                             \
+  {"name", 0, "NAME", "who is answering (default: your user name)", false},                        \
       {"question", 0, "N", "only if it is this question (inbox --json): its record", false},       \
-      {"resume", 'r', NULL, "go on with it here, where no daemon does", false},                    \
+      {"resume", 'r', NULL, "continue it here if no daemon does", false},                          \
       {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},        \
       {"logs", 'l', "DIR", "the session's log folder", false},                                     \
       {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false}, {            \

@@ -15,7 +15,8 @@
 
 #include <stddef.h>
 
-/* Why it cannot hold anything here: a static text. Starts nothing. */
+/* Why it cannot hold anything here: a static text. Starts nothing. Each thread looks again after
+ * LIMIT_LOOK_UP_MS: it is asked for each session. */
 const char *sandbox_bwrap_why_not(char *path, size_t size);
 
 /* True where AppArmor gives namespaces of users to programs that it knows alone (Ubuntu 24.04). */

@@ -24,7 +24,7 @@ static const struct cli_option options[] = {
     {"rule", 'r', "COND", "a condition; with the first the agent may stop", true},
     {"judge-provider", 0, "P", "who judges", false},
     {"model", 'm', "MODEL", "the judge's model", false},
-    {"most", 0, "N", "so many noes in a row, then it may stop all the same (default 5)", false},
+    {"most", 0, "N", "after so many refusals in a row it may stop anyway (default 5)", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
     {"project", 0, NULL, "install: into .claude/settings.json here, not into the user's", false},
     {"yes", 'y', NULL, "install: write it without asking", false},

@@ -23,7 +23,7 @@ static const struct cli_option options[] = {
     SETUP_OPTIONS,
     {"logs", 'l', "DIR", "keep a session log there", false},
     {"json", 0, NULL, "print the judgment record; of a judge that is down, session_stop", false},
-    {"quiet", 'q', NULL, "print nothing: the exit status tells", false},
+    {"quiet", 'q', NULL, "print nothing; only set the exit status", false},
     {0},
 };
 

@@ -38,9 +38,9 @@ static const struct cli_option options[] = {
     {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {"no-lock", 0, NULL, "edit though another session edits the same folder", false},
-    {"release", 0, NULL, "do not go on: give up the folder that it keeps while it waits for you",
+    {"release", 0, NULL, "do not continue: release the folder that it holds while it waits for you",
      false},
-    {"daemon", 'd', NULL, "let the daemon go on with it; prints its id at once", false},
+    {"daemon", 'd', NULL, "let the daemon continue it; prints its id at once", false},
     {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
     {0},
 };

@@ -12,7 +12,7 @@ static const struct cli_option options[] = {
     {"max-sessions", 'n', "N", "how many run at once; the others wait (default 16)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {"store", 0, "URL", "take sessions from this shared store: postgres://HOST/DATABASE", false},
-    {"lease", 0, "TIME", "with --store: others take over after it (default 30s)", false},
+    {"lease", 0, "TIME", "with --store: how long until others take over (default 30s)", false},
     {"label", 0, "WORD", "with --store: sessions that ask for it may come here", true},
     {"socket", 'S', "PATH", "the control socket", false},
     {"http", 0, "ADDRESS:PORT", "keep a port of this machine open for the web page (segue web)",
@@ -20,7 +20,7 @@ static const struct cli_option options[] = {
     {"http-origin", 0, "https://HOST", "with --http: where a reverse proxy with TLS shows the page",
      false},
     {"http-peer", 0, "any", "with --http: the proxy may be another user's", false},
-    {"drain", 0, "SECONDS", "for calls that run when it is told to stop (default 30)", false},
+    {"drain", 0, "SECONDS", "how long running calls may take after SIGTERM (default 30)", false},
     {0},
 };
 

@@ -359,19 +359,20 @@ const struct cli_command cmd_store = {
     .name = "store",
     .arguments = "init|status|check|prune|limit PROVIDER N|export [ID...] DIR|import DIR|FILE... "
                  "[options]",
-    .summary = "look after a store that several machines share",
-    .help =
-        "init makes the tables in a PostgreSQL database (14 or newer), or brings them up to date.\n"
-        "status tells version, workers, sessions and sizes. check holds each session's row against "
-        "its log. prune removes sessions that ended before --older-than, as segue rm does, and "
-        "blobs that no session names and nobody put for a day: it takes the owner's login.\n"
-        "limit PROVIDER N: so many calls at once over all workers (none: as many as come); of "
-        "providers with the same pool setting, of all of them together.\n"
-        "export and import copy sessions byte for byte, with their blobs; what has not ended goes "
-        "with --move only, and can then not go on where it was. A password never stands in the "
-        "URL: use ~/.pgpass, PGPASSWORD, a service file or a client certificate. Servers elsewhere "
-        "must prove who they are (sslmode=verify-full) unless the URL says otherwise.\n"
-        "Exit: 0 done, 1 check found a problem or the store does not answer, 2 bad usage.",
+    .summary = "manage a store that several machines share",
+    .help = "init creates the tables in a PostgreSQL database (14 or newer), or upgrades them. "
+            "status shows the version, workers, sessions and sizes. check compares each session's "
+            "row with its log. prune removes sessions that ended before --older-than, as segue rm "
+            "does, and blobs that no session refers to and nobody stored within the last day; it "
+            "needs the owner's login.\n"
+            "limit PROVIDER N allows at most N calls at once over all workers (none: no limit); "
+            "providers with the same pool setting share the limit.\n"
+            "export and import copy sessions byte for byte, with their blobs. Sessions that have "
+            "not ended are copied only with --move, and can then no longer continue in the place "
+            "that they came from. Never put a password in the URL: use ~/.pgpass, PGPASSWORD, a "
+            "service file or a client certificate. Servers on other machines must prove who they "
+            "are (sslmode=verify-full) unless the URL says otherwise.\n"
+            "Exit: 0 done, 1 check found a problem or the store does not answer, 2 bad usage.",
     .options = options,
     .run = store_run,
 };

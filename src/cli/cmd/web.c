@@ -21,7 +21,7 @@ static const struct cli_option options[] = {
     {"no-open", 'n', NULL, "open no browser: print the address, with the code", false},
     {"http", 0, "ADDRESS:PORT", "without a daemon: where to listen (default 127.0.0.1, any port)",
      false},
-    {"revoke", 0, NULL, "put out all browsers that the daemon let in", false},
+    {"revoke", 0, NULL, "sign out every browser that the daemon let in", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},

@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
     {"squash", 0, NULL, "as one commit, without the branch's own history", false},
     {"into", 0, "BRANCH", "what it is merged into (default: what is checked out there)", false},
     {"resolve", 0, "MOVEMENT",
-     "in a conflict: the workflow goes on with this movement, to resolve it", false},
+     "on a conflict, continue the workflow with this movement to resolve it", false},
     {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
     {"quiet", 'q', NULL, "with --resolve: print nothing but errors", false},
     {"message", 'm', "TEXT", "of the commit", false},

@@ -11,8 +11,8 @@ static const struct cli_option options[] = {
     AUDIT_FILTER_OPTIONS,
     {"list", 0, NULL, "name the turns in which two differ", false},
     {"json", 'j', NULL, "print one JSON object a pair; with --list one a turn before", false},
-    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
-     false},
+    {"logs", 'l', "DIR",
+     "log folder in which IDs are looked up, and that is read if none are given", false},
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };

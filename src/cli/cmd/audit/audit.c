@@ -26,8 +26,8 @@ static const struct cli_option options[] = {
     {"kept", 'k', NULL, "of logs that ended take what was counted before; read what is new", false},
     {"json", 'j', NULL, "print one JSON object: groups and totals", false},
     {"csv", 0, NULL, "print the groups as CSV", false},
-    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
-     false},
+    {"logs", 'l', "DIR",
+     "log folder in which IDs are looked up, and that is read if none are given", false},
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };

@@ -38,8 +38,8 @@ static const struct cli_option options[] = {
     {"yes", 'y', NULL, "begin without asking", false},
     {"dry-run", 0, NULL, "say what would be judged, and end", false},
     {"json", 'j', NULL, "print one JSON object a judgment, and one for all", false},
-    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
-     false},
+    {"logs", 'l', "DIR",
+     "log folder in which IDs are looked up, and that is read if none are given", false},
     {0},
 };
 

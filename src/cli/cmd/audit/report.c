@@ -23,8 +23,8 @@ static const struct cli_option options[] = {
     {"since", 0, "WHEN", "of a folder: begun since: 90m, 12h, 3d ago, or a date", false},
     {"workflow", 0, "NAME", "of a folder: sessions of this workflow", false},
     {"status", 's', "STATUS,...", "of a folder: sessions that stand so", false},
-    {"logs", 'l', "DIR", "log folder in which IDs are looked up, and that is read without words",
-     false},
+    {"logs", 'l', "DIR",
+     "log folder in which IDs are looked up, and that is read if none are given", false},
     {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };

@@ -33,7 +33,7 @@ static const struct cli_option options[] = {
      false},
     {"reask-model", 0, "MODEL", "model of the corrections", false},
     {"token-budget", 0, "N", "no correction once all calls took so many tokens", false},
-    {"time-budget-ms", 0, "MS", "most milliseconds of all calls together", false},
+    {"time-budget-ms", 0, "MS", "limit on the time of all calls together, in milliseconds", false},
     {"stream", 0, NULL, "print each item of a top-level array as it arrives", false},
     {"batch", 'b', "FILE|-", "ask every line {\"id\",\"prompt\",\"schema\"?} of NDJSON", false},
     {"jobs", 'j', "N", "with --batch: asked at once (default 4)", false},

@@ -433,28 +433,30 @@ static int check_run(int argc, char **argv) {
 const struct cli_command cmd_check = {
     .name = "check",
     .arguments = "SCHEMA [INSTANCE...] [options]",
-    .summary = "check JSON values against a JSON Schema: errors with places",
+    .summary = "check JSON values against a JSON Schema and show each error with its place",
     .help = "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
             "  -: $.confidence: 1.5 is greater than the maximum 1\n"
             "  echo '{\"items\": [{\"price\": 10}, {\"price\": 20}], \"total\": 25}' |\n"
             "    segue check order.json --invariant 'sum(items[].price) == total'\n"
             "  -: $.total: invariant sum(items[].price) == total does not hold: 30 is not 25\n"
-            "SCHEMA is JSON or YAML, or the name of a schema that comes with segue; draft 2020-12, "
-            "2019-09 or 07 as its $schema says. Without INSTANCE "
-            "standard input is checked; on a terminal, or from /dev/null, only the schema is, with "
-            "warnings of what a model may get wrong. Instances are read as "
-            "RFC 8259 has it: lone surrogates (as U+FFFD) and integers beyond 64 bits (as the "
-            "nearest number) are JSON; files named .yaml or .yml are YAML. References never go to "
-            "the network: --registry http://localhost:1234/=remotes reads them from that folder.\n"
-            "Invariants: segue help expressions has the grammar. FILE is a list of expressions, "
-            "{\"expr\", \"message\", \"path\"} and {\"command\": [PROGRAM, ARGUMENT...]}; a "
-            "command gets the value on standard input once schema and expressions hold, says yes "
-            "with exit 0, else what is wrong, as lines {\"path\",\"message\"} or in its own words. "
-            "Lines of a batch may bring expressions (\"invariants\": [...]), never commands.\n"
-            "--batch: a line {\"schema\",\"data\"} gives a line "
+            "SCHEMA is JSON or YAML, or the name of a schema that comes with segue; its $schema "
+            "selects draft 2020-12, 2019-09 or 07. Without INSTANCE it checks standard input; if "
+            "that is a terminal or /dev/null, only the schema is checked, with warnings about "
+            "what a model may get wrong. Instances are read as in RFC 8259: lone surrogates (read "
+            "as U+FFFD) and integers beyond 64 bits (read as the nearest number) are valid JSON; "
+            "files named .yaml or .yml are YAML. References are never fetched from the network: "
+            "--registry http://localhost:1234/=remotes reads them from that folder.\n"
+            "Invariants: segue help expressions shows the grammar. FILE is a list of expressions, "
+            "{\"expr\", \"message\", \"path\"} and {\"command\": [PROGRAM, ARGUMENT...]}. A "
+            "command gets the value on standard input once schema and expressions hold; exit "
+            "status 0 means yes, otherwise it prints what is wrong, as lines "
+            "{\"path\",\"message\"} or in its own words. The lines of a batch may contain "
+            "expressions (\"invariants\": [...]), but no commands.\n"
+            "--batch: for each line {\"schema\",\"data\"} it prints a line "
             "{\"valid\",\"errors\":[{\"path\",\"pointer\",\"keyword\",\"message\"}]}, with "
-            "\"valid\": null and an \"error\" when the schema is wrong or too complex; SCHEMA then "
-            "is for lines without one (- for none), the other words are files of lines.\n"
+            "\"valid\": null and an \"error\" if the schema is wrong or too complex. SCHEMA then "
+            "applies to lines that have none (- for none), and the other words are files of such "
+            "lines.\n"
             "Exit: 0 valid (and always with --batch), 1 not valid, 2 bad schema, usage or file.",
     .options = options,
     .run = check_run,

@@ -443,7 +443,7 @@ static int schema_run(int argc, char **argv) {
 const struct cli_command cmd_schema = {
     .name = "schema",
     .arguments = "FILE [--as NAME] [options]",
-    .summary = "show what a JSON Schema tells a model: prompt, types, example",
+    .summary = "show what a model is told about a JSON Schema: prompt, types, example",
     .help =
         "  segue schema person.json --as prompt\n"
         "FILE is JSON or YAML, - for standard input, or the name of a schema that comes with "
