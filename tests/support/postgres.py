@@ -38,6 +38,14 @@ def missing():
     return None
 
 
+def need():
+    """Ends a test that cannot have a server, as skipped."""
+    why = missing()
+    if why:
+        print("skipped:", why)
+        sys.exit(77)
+
+
 def unprivileged():
     for name in ("postgres", "nobody"):
         try:

@@ -10,7 +10,7 @@ import subprocess
 import urllib.parse
 
 SERVER = os.environ.get("SEGUE_TEST_SERVER")
-BIN = os.environ.get("SEGUE_TEST_SERVER_BIN", "")
+BIN = os.environ.get("SEGUE_TEST_PROGRAMS", "")
 count = 0
 boxes = {}  # by their folder of logs
 
@@ -57,20 +57,19 @@ def refresh(path):
         copy_logs(box)
 
 
+def copy_pieces(box, path, query):
+    """Rows of a name and a piece, in order: a file for each name."""
+    files = {}
+    for row in sql(box.database, query):
+        name, piece = row.split("|")
+        files.setdefault(name, []).append(bytes.fromhex(piece))
+    for name, pieces in files.items():
+        with open(f"{box.logs}/{path.format(name)}", "wb") as f:
+            f.write(b"".join(pieces))
+
+
 def copy_logs(box):
     """Writes the store's lines and blobs as the files that a folder would hold."""
     os.makedirs(box.logs + "/blobs", exist_ok=True)
-    files = {}
-    for row in sql(box.database, "SELECT session, encode(line, 'hex') FROM segue.line ORDER BY session, seq"):
-        session, line = row.split("|")
-        files.setdefault(session, []).append(bytes.fromhex(line))
-    for session, lines in files.items():
-        with open(f"{box.logs}/{session}.ndjson", "wb") as f:
-            f.write(b"".join(line if line.endswith(b"\n") else line + b"\n" for line in lines))
-    parts = {}
-    for row in sql(box.database, "SELECT encode(sha256, 'hex'), encode(data, 'hex') FROM segue.blob_part ORDER BY sha256, part"):
-        name, data = row.split("|")
-        parts.setdefault(name, []).append(bytes.fromhex(data))
-    for name, data in parts.items():
-        with open(f"{box.logs}/blobs/{name}", "wb") as f:
-            f.write(b"".join(data))
+    copy_pieces(box, "{}.ndjson", "SELECT session, encode(line || '\\x0a', 'hex') FROM segue.line ORDER BY session, seq")
+    copy_pieces(box, "blobs/{}", "SELECT encode(sha256, 'hex'), encode(data, 'hex') FROM segue.blob_part ORDER BY sha256, part")

@@ -190,10 +190,7 @@ def an_unfinished_one_goes_on_in_one_place():
 
 if __name__ == "__main__":
     need_build()
-    why = postgres.missing()
-    if why:
-        print("skipped:", why)
-        sys.exit(77)
+    postgres.need()
     with postgres.Server() as SERVER:
         status = main([there_and_back, odd_logs, one_of_them, what_is_no_sound_log,
                        another_log_with_that_id, a_copy_that_was_cut_off_goes_on,

@@ -461,10 +461,7 @@ def wrong_words():
 
 if __name__ == "__main__":
     need_build()
-    why = postgres.missing()
-    if why:
-        print("skipped:", why)
-        sys.exit(77)
+    postgres.need()
     with postgres.Server() as SERVER:
         status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder,
                        killed_stopped_and_gone_on_with,

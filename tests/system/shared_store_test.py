@@ -426,10 +426,7 @@ def a_file_beside_the_store():
 
 if __name__ == "__main__":
     need_build()
-    why = postgres.missing()
-    if why:
-        print("skipped:", why)
-        sys.exit(77)
+    postgres.need()
     with postgres.Server() as SERVER:
         status = main([made_and_made_again, named_in_the_configuration,
                        tables_of_version_1_are_brought_up_to_date, two_make_it_at_once, a_session_from_its_start_to_its_end,

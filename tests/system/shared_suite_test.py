@@ -46,7 +46,7 @@ def run_one(server, name):
     if gone:
         return [f"{name} has no case {case}" for case in gone], 0
     wanted = [case for case in known if case not in left_out]
-    env = {**os.environ, "SEGUE_TEST_SERVER": server.dir, "SEGUE_TEST_SERVER_BIN": server.bin}
+    env = {**os.environ, "SEGUE_TEST_SERVER": server.dir, "SEGUE_TEST_PROGRAMS": server.bin}
     done = subprocess.run([f"{HERE}/{name}_test.py", BUILD, *wanted], env=env, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     failed = [f"{name}: {line}" for line in lines if line.startswith("FAIL")]
@@ -72,8 +72,5 @@ def the_suite_holds_on_a_shared_store():
 
 if __name__ == "__main__":
     need_build()
-    why = postgres.missing()
-    if why:
-        print("skipped:", why)
-        sys.exit(77)
+    postgres.need()
     sys.exit(main([the_suite_holds_on_a_shared_store]))
