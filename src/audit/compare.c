@@ -170,7 +170,7 @@ static void compare_record(struct compare_side *side, const json_t *record, json
     compare_on_call_end(side, record, works);
   } else if (strcmp(type, "judgment") == 0) {
     compare_on_judgment(side, record);
-  } else if (strncmp(type, "session_", 8) == 0) {
+  } else if (strncmp(type, LIT("session_")) == 0) {
     compare_on_session(side, record, type);
   }
 }

@@ -170,7 +170,7 @@ static void put_no_answer(struct story *s) {
   size_t i;
   json_t *record;
   json_array_foreach(s->records, i, record) {
-    if (strncmp(explain_word(record, "type"), "session_", 8) == 0)
+    if (strncmp(explain_word(record, "type"), LIT("session_")) == 0)
       last = record;
   }
   const char *why = " yet";

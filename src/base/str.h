@@ -17,8 +17,10 @@ struct str {
 /* The same for a static table. */
 #define STR_INIT(literal)                                                                          \
   { (literal), sizeof(literal) - 1 }
-#define STR_FMT    "%.*s"
-#define STR_ARG(s) (int)(s).n, (s).p
+/* A literal and its length, as the last two arguments of memcmp, buf_append and their like. */
+#define LIT(literal) (literal), sizeof(literal) - 1
+#define STR_FMT      "%.*s"
+#define STR_ARG(s)   (int)(s).n, (s).p
 
 struct str str_from(const char *s); /* NULL gives the empty view */
 bool str_eq(struct str a, struct str b);

@@ -160,7 +160,7 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
   else if (str_eq_c(word, "COMMAND"))
     for (size_t i = 0; cli_commands[i]; i++)
       offer(c, cli_commands[i]->name, cli_commands[i]->summary);
-  else if (word.n >= 8 && memcmp(word.p, "MOVEMENT", 8) == 0 && before != NULL)
+  else if (word.n >= 8 && memcmp(word.p, LIT("MOVEMENT")) == 0 && before != NULL)
     offer_movements(c, before);
   else if (word.n > 0 && word.p[0] >= 'a' && word.p[0] <= 'z') {
     char text[64];
@@ -197,7 +197,7 @@ static struct str described(const char *arguments, size_t k) {
     size_t n = strcspn(arguments, " ");
     struct str word = {arguments, n};
     bool is_word = !str_eq_c(word, "[options]") && n > 0 && arguments[0] != '<' &&
-                   strncmp(arguments, "[--", 3) != 0 && strncmp(arguments, "--", 2) != 0;
+                   strncmp(arguments, LIT("[--")) != 0 && strncmp(arguments, LIT("--")) != 0;
     if (!is_word)
       break;
     last = word;
@@ -205,8 +205,8 @@ static struct str described(const char *arguments, size_t k) {
       return word;
     arguments += n + (arguments[n] == ' ');
   }
-  bool repeats = last.n > 3 && (memcmp(last.p + last.n - 3, "...", 3) == 0 ||
-                                (last.n > 4 && memcmp(last.p + last.n - 4, "...]", 4) == 0));
+  bool repeats = last.n > 3 && (memcmp(last.p + last.n - 3, LIT("...")) == 0 ||
+                                (last.n > 4 && memcmp(last.p + last.n - 4, LIT("...]")) == 0));
   return repeats ? last : (struct str){0};
 }
 

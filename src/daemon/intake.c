@@ -72,7 +72,7 @@ static bool is_plain_json(struct str body) {
     if (digits == DIGITS)
       return false;
   }
-  return memmem(body.p, body.n, "\\u", 2) == NULL;
+  return memmem(body.p, body.n, LIT("\\u")) == NULL;
 }
 
 /* Most bodies are long texts in few members, which this reader takes in a fifth of the time.

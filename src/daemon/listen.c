@@ -77,11 +77,11 @@ static bool listen_take(struct listening *l, struct str bytes) {
   if (l->in_body)
     return sse_feed(&l->sse, bytes);
   buf_str(&l->head, bytes);
-  const char *end = memmem(buf_c(&l->head), l->head.n, "\r\n\r\n", 4);
+  const char *end = memmem(buf_c(&l->head), l->head.n, LIT("\r\n\r\n"));
   if (end == NULL)
     return l->head.n < LISTEN_HEAD_BYTES;
   const char *space = memchr(l->head.p, ' ', l->head.n);
-  if (space == NULL || strncmp(space, " 200", 4) != 0)
+  if (space == NULL || strncmp(space, LIT(" 200")) != 0)
     return false;
   l->in_body = true;
   size_t at = (size_t)(end - l->head.p) + 4;

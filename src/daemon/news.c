@@ -63,7 +63,7 @@ static ssize_t news_on_read(void *ctx, char *out, size_t max) {
     n += more;
   }
   if (n == 0 && s->beat && max >= 3) {
-    memcpy(out, ":\n\n", 3);
+    memcpy(out, LIT(":\n\n"));
     n = 3;
   }
   s->beat = false;

@@ -47,7 +47,7 @@ static struct engine *engine_for(struct server *h, int fd) {
     return &h->engines[0];
   assert(h->door->short_head_bytes <= sizeof head);
   ssize_t n = recv(fd, head, h->door->short_head_bytes, MSG_PEEK | MSG_DONTWAIT);
-  bool whole = n > 0 && memmem(head, (size_t)n, "\r\n\r\n", 4) != NULL;
+  bool whole = n > 0 && memmem(head, (size_t)n, LIT("\r\n\r\n")) != NULL;
   return &h->engines[whole ? 1 : 0];
 }
 

@@ -68,7 +68,7 @@ static const struct server_route *find_route(const struct server *h, const char 
 
 static bool is_json(const struct server_request *r) {
   const char *type = server_header(r, "Content-Type");
-  return type != NULL && strncasecmp(type, "application/json", 16) == 0 &&
+  return type != NULL && strncasecmp(type, LIT("application/json")) == 0 &&
          (type[16] == '\0' || type[16] == ';' || type[16] == ' ');
 }
 

@@ -63,8 +63,8 @@ size_t extract_space(const char *text, size_t n, size_t i) {
     return 1;
   if (c == 0xC2 && n - i >= 2 && (unsigned char)text[i + 1] == 0xA0)
     return 2;
-  if (n - i >= 3 && (memcmp(text + i, "\xEF\xBB\xBF", 3) == 0 || /* BOM */
-                     memcmp(text + i, "\xE2\x80\x8B", 3) == 0))  /* ZWSP */
+  if (n - i >= 3 && (memcmp(text + i, LIT("\xEF\xBB\xBF")) == 0 || /* BOM */
+                     memcmp(text + i, LIT("\xE2\x80\x8B")) == 0))  /* ZWSP */
     return 3;
   return 0;
 }

@@ -183,7 +183,7 @@ static char foreign_mark(const char *text, size_t i, size_t limit, size_t *lengt
 }
 
 static bool is_curly(const char *text, size_t i, size_t limit) {
-  return limit - i >= 3 && memcmp(text + i, "\xE2\x80", 2) == 0 &&
+  return limit - i >= 3 && memcmp(text + i, LIT("\xE2\x80")) == 0 &&
          (unsigned char)text[i + 2] >= 0x98 && (unsigned char)text[i + 2] <= 0x9F;
 }
 

@@ -16,7 +16,7 @@ size_t extract_comment_end(const char *text, size_t n, size_t i) {
   assert(i + 1 < n);
   if (text[i + 1] == '/')
     end = memchr(text + i, '\n', n - i);
-  else if ((end = memmem(text + i + 2, n - i - 2, "*/", 2)) != NULL)
+  else if ((end = memmem(text + i + 2, n - i - 2, LIT("*/"))) != NULL)
     end += 2;
   return end ? (size_t)(end - text) : n;
 }
@@ -52,7 +52,7 @@ static size_t look_quote(const char *text, size_t end, size_t i) {
     if (end - i >= n && memcmp(text + i, marks[k], n) == 0)
       return n;
   }
-  bool curly = end - i >= 3 && memcmp(text + i, "\xE2\x80", 2) == 0 &&
+  bool curly = end - i >= 3 && memcmp(text + i, LIT("\xE2\x80")) == 0 &&
                (unsigned char)text[i + 2] >= 0x98 && (unsigned char)text[i + 2] <= 0x9F;
   return curly ? 3 : 0;
 }
@@ -78,7 +78,7 @@ bool extract_loose_member(const char *text, size_t n, size_t i) {
            ((text[k] >= 'a' && text[k] <= 'z') || (text[k] >= 'A' && text[k] <= 'Z') ||
             (text[k] >= '0' && text[k] <= '9') || jscan_one_of("_$-\"", text[k]) ||
             (text[k] == '\\' && k + 1 < end && text[k + 1] == '_') ||
-            ((text[k] & 0x80) && !(end - k >= 2 && memcmp(text + k, "\xEF\xBC", 2) == 0))))
+            ((text[k] & 0x80) && !(end - k >= 2 && memcmp(text + k, LIT("\xEF\xBC")) == 0))))
       k++;
     if (k == i)
       return false;
@@ -88,13 +88,14 @@ bool extract_loose_member(const char *text, size_t n, size_t i) {
     return false;
   if (text[k] == ':')
     return text[k + 1] != ':';
-  if (end - k >= 3 && memcmp(text + k, "\xEF\xBC\x9A", 3) == 0) /* full-width */
+  if (end - k >= 3 && memcmp(text + k, LIT("\xEF\xBC\x9A")) == 0) /* full-width */
     return true;
   if (quote == 0)
     return false;
   return jscan_one_of("{[=-0123456789", text[k]) ||
-         (end - k > 5 && (memcmp(text + k, "true", 4) == 0 || memcmp(text + k, "false", 5) == 0 ||
-                          memcmp(text + k, "null", 4) == 0));
+         (end - k > 5 &&
+          (memcmp(text + k, LIT("true")) == 0 || memcmp(text + k, LIT("false")) == 0 ||
+           memcmp(text + k, LIT("null")) == 0));
 }
 
 /* does a string or a container follow the bracket? */

@@ -21,10 +21,10 @@ static size_t space_back(const char *t, size_t from, size_t i) {
 static size_t quote_back(const char *t, size_t from, size_t i) {
   if (i > from && jscan_one_of("\"'`", t[i - 1]))
     return 1;
-  if (i >= from + 3 && memcmp(t + i - 3, "\xE2\x80", 2) == 0 && (unsigned char)t[i - 1] >= 0x98 &&
+  if (i >= from + 3 && memcmp(t + i - 3, LIT("\xE2\x80")) == 0 && (unsigned char)t[i - 1] >= 0x98 &&
       (unsigned char)t[i - 1] <= 0x9F)
     return 3;
-  return i >= from + 2 && memcmp(t + i - 2, "\xC2\xB4", 2) == 0 ? 2 : 0;
+  return i >= from + 2 && memcmp(t + i - 2, LIT("\xC2\xB4")) == 0 ? 2 : 0;
 }
 
 static bool piece_word(char c) {
@@ -62,7 +62,7 @@ bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, b
     return false;
   for (size_t i = from; i < to; i++) {
     bool wide = (unsigned char)p->text[i] == 0xEF && to - i >= 3 &&
-                memcmp(p->text + i, "\xEF\xBC\x9A", 3) == 0; /* a full-width colon */
+                memcmp(p->text + i, LIT("\xEF\xBC\x9A")) == 0; /* a full-width colon */
     if ((p->text[i] == ':' || p->text[i] == '=' || wide) && key_before(p, from, i, in_piece))
       return true;
   }

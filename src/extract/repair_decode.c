@@ -61,7 +61,7 @@ static size_t decode_escape(struct repair *r, size_t i, size_t end) {
   repair_note(r, "bad_escape", i);
   if (c == '\n' || c == '\r') /* a line continued in the way of JavaScript: keep the line break */
     return i + 1;
-  buf_append(&r->buf, "\\", 1);
+  buf_append(&r->buf, LIT("\\"));
   return i + 1;
 }
 
@@ -108,7 +108,7 @@ void repair_decode(struct repair *r, size_t i, size_t end) {
       size_t len = utf8_decode(r->t + i, end - i, NULL);
       if (!len) {
         repair_note(r, "bad_utf8", i);
-        buf_append(&r->buf, "\xEF\xBF\xBD", 3);
+        buf_append(&r->buf, LIT("\xEF\xBF\xBD"));
       } else {
         buf_append(&r->buf, r->t + i, len);
       }

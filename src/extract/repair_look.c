@@ -28,7 +28,7 @@ size_t repair_space(const struct repair *r, size_t i) {
 }
 
 bool repair_fence_at(const struct repair *r, size_t i) {
-  return i + 3 <= r->n && memcmp(r->t + i, "```", 3) == 0;
+  return i + 3 <= r->n && memcmp(r->t + i, LIT("```")) == 0;
 }
 
 static size_t comment(const struct repair *r, size_t i) {
@@ -166,7 +166,7 @@ bool repair_key_at(struct repair *r, size_t i) {
     k++;
   if (k >= r->n || r->t[k] != ':')
     return false;
-  return open != QUOTE_NONE || k + 2 >= r->n || memcmp(r->t + k, "://", 3) != 0;
+  return open != QUOTE_NONE || k + 2 >= r->n || memcmp(r->t + k, LIT("://")) != 0;
 }
 
 bool repair_in(const struct repair *r, char kind) {
@@ -178,7 +178,7 @@ bool repair_in(const struct repair *r, char kind) {
 
 bool repair_ellipsis_at(struct repair *r, size_t i, size_t *len) {
   size_t k = i;
-  if (i + 3 <= r->n && memcmp(r->t + i, "\xE2\x80\xA6", 3) == 0)
+  if (i + 3 <= r->n && memcmp(r->t + i, LIT("\xE2\x80\xA6")) == 0)
     k += 3;
   else
     while (k < r->n && r->t[k] == '.')

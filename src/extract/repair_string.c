@@ -148,8 +148,8 @@ static bool repair_swallowed(const char *t, size_t n, bool lost) {
     if (k < n &&
         (jscan_one_of("\"{[", t[k]) || (t[k] >= '0' && t[k] <= '9') ||
          (t[k] == '-' && k + 1 < n && t[k + 1] >= '0' && t[k + 1] <= '9') ||
-         (n - k >= 4 && (memcmp(t + k, "true", 4) == 0 || memcmp(t + k, "null", 4) == 0)) ||
-         (n - k >= 5 && memcmp(t + k, "false", 5) == 0)))
+         (n - k >= 4 && (memcmp(t + k, LIT("true")) == 0 || memcmp(t + k, LIT("null")) == 0)) ||
+         (n - k >= 5 && memcmp(t + k, LIT("false")) == 0)))
       return true;
   }
   return false;

@@ -1,6 +1,8 @@
 /* Tells which value is the answer to a schema. */
 #include "extract/schema_check.h"
 
+#include "base/str.h"
+
 #include <string.h>
 
 enum { REF_HOPS = 8 };
@@ -10,7 +12,7 @@ const json_t *extract_schema_root(const json_t *doc) {
   const json_t *at = doc;
   for (int hop = 0; hop < REF_HOPS; hop++) {
     const char *ref = json_string_value(json_object_get(at, "$ref"));
-    if (ref == NULL || strncmp(ref, "#/", 2) != 0)
+    if (ref == NULL || strncmp(ref, LIT("#/")) != 0)
       return at;
     const json_t *found = doc;
     for (const char *part = ref + 2; found != NULL && *part;) {

@@ -85,7 +85,7 @@ static bool unwrap_element(struct str *s) {
     const char *name = element_names[i];
     size_t n = strlen(name);
     if (s->n < 2 * n + 5 || s->p[0] != '<' || memcmp(s->p + 1, name, n) != 0 ||
-        s->p[n + 1] != '>' || memcmp(s->p + s->n - n - 3, "</", 2) != 0 ||
+        s->p[n + 1] != '>' || memcmp(s->p + s->n - n - 3, LIT("</")) != 0 ||
         memcmp(s->p + s->n - n - 1, name, n) != 0 || s->p[s->n - 1] != '>')
       continue;
     *s = sole_trim((struct str){s->p + n + 2, s->n - (2 * n + 5)});

@@ -468,7 +468,7 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
 /* The bytes of a whole head, 0: not yet. */
 static size_t request_end(const struct buf *head) {
   for (size_t i = 0; i + 3 < head->n; i++)
-    if (memcmp(head->p + i, "\r\n\r\n", 4) == 0)
+    if (memcmp(head->p + i, LIT("\r\n\r\n")) == 0)
       return i + 4;
   return 0;
 }

@@ -85,7 +85,7 @@ static bool rule_check_label(struct str label, size_t at, size_t *error_offset, 
       (void)err_set(err, ERR_INVALID, "a space stands between when and (: write when(...)");
       return rule_fail(error_offset, at);
     }
-  } else if (label.n > 4 && strncasecmp(label.p, "when(", 5) == 0) {
+  } else if (label.n > 4 && strncasecmp(label.p, LIT("when(")) == 0) {
     (void)err_set(err, ERR_INVALID, "when is written in small letters: write when(...)");
     return rule_fail(error_offset, at);
   }
@@ -196,7 +196,7 @@ bool rule_parse(struct arena *arena, struct str condition, struct rule *out, siz
   if (is_aggregate(function))
     return parse_aggregate(arena, &o, lead, out, error_offset, err);
   if (o.ands == 0) {
-    if (o.unbalanced && function < 0 && memmem(text.p, text.n, "&&", 2) != NULL) {
+    if (o.unbalanced && function < 0 && memmem(text.p, text.n, LIT("&&")) != NULL) {
       (void)err_set(err, ERR_INVALID, "a quote or parenthesis stays open before &&: close it");
       return rule_fail(error_offset, lead);
     }

@@ -66,8 +66,8 @@ static void mount_words(struct mountings *m, const char *option, const char *pat
 /* Adds a path if it exists, by its real name: a link leads there inside, too. */
 static void mount_put(struct mountings *m, const char *path, enum mounted how) {
   char real[PATH_MAX];
-  if (realpath(path, real) == NULL || strncmp(real, "/dev", 4) == 0 ||
-      strncmp(real, "/proc", 5) == 0 || strcmp(real, "/") == 0)
+  if (realpath(path, real) == NULL || strncmp(real, LIT("/dev")) == 0 ||
+      strncmp(real, LIT("/proc")) == 0 || strcmp(real, "/") == 0)
     return;
   if (m->n == m->room) {
     m->room = m->room ? m->room * 2 : 64;
@@ -143,7 +143,7 @@ static void put_system(struct mountings *m, const char *const *folders) {
   for (size_t i = 0; folders != NULL && folders[i] != NULL; i++) {
     char target[PATH_MAX];
     struct stat st;
-    if (lstat(folders[i], &st) != 0 || strncmp(folders[i], "/proc", 5) == 0)
+    if (lstat(folders[i], &st) != 0 || strncmp(folders[i], LIT("/proc")) == 0)
       continue;
     ssize_t n = S_ISLNK(st.st_mode) ? readlink(folders[i], target, sizeof target - 1) : -1;
     if (n > 0) {

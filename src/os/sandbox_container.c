@@ -65,8 +65,8 @@ static void engine_say_two(struct containing *c, const char *option, const char 
 
 static void volume_put(struct containing *c, const char *path, bool written) {
   char real[PATH_MAX];
-  if (realpath(path, real) == NULL || strncmp(real, "/dev", 4) == 0 ||
-      strncmp(real, "/proc", 5) == 0 || strcmp(real, "/") == 0)
+  if (realpath(path, real) == NULL || strncmp(real, LIT("/dev")) == 0 ||
+      strncmp(real, LIT("/proc")) == 0 || strcmp(real, "/") == 0)
     return;
   if (c->volume_count == c->volume_room) {
     c->volume_room = c->volume_room ? c->volume_room * 2 : 32;

@@ -40,7 +40,7 @@ static void hosts_add_url(struct hosts *h, const char *url) {
   const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url;
   size_t n = strcspn(begin, "/?#");
   const char *at = memchr(begin, '@', n);
-  bool plain = strncasecmp(url, "http://", 7) == 0;
+  bool plain = strncasecmp(url, LIT("http://")) == 0;
   unsigned port = plain ? 80 : 443;
   struct str host;
   if (at != NULL) {

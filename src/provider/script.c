@@ -60,7 +60,7 @@ static bool has_parent(const char *path) {
 /* Git runs what lies in its folder. */
 static bool enters_git(const char *path) {
   for (const char *at = path; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
-    if (strncasecmp(at, ".git", 4) == 0 && (at[4] == '/' || at[4] == '\0'))
+    if (strncasecmp(at, LIT(".git")) == 0 && (at[4] == '/' || at[4] == '\0'))
       return true;
   return false;
 }

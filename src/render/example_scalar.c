@@ -79,7 +79,7 @@ static json_t *try_fitted(struct maker *m, struct place place, const char *word,
   else
     buf_append(&text, word + 1, n - 2);
   while (text.n < length)
-    buf_append(&text, ".", 1);
+    buf_append(&text, LIT("."));
   json_t *value = try_text(m, place, &text, variant);
   buf_deinit(&text);
   return value;

@@ -240,7 +240,7 @@ static bool mail(const char *text, size_t length, bool international) {
   const char *domain = at + 1;
   size_t n = (size_t)(text + length - domain);
   if (n > 2 && domain[0] == '[' && domain[n - 1] == ']') {
-    if (n > 7 && !strncmp(domain, "[IPv6:", 6))
+    if (n > 7 && !strncmp(domain, LIT("[IPv6:")))
       return schema_check_ipv6(domain + 6, n - 7);
     return schema_check_ipv4(domain + 1, n - 2);
   }

@@ -49,7 +49,7 @@ static bool compile_simple(struct pattern *p, const char *text, size_t length) {
     ends = true;
     n--;
   }
-  if (n == 2 && !memcmp(from, ".*", 2) && !ends)
+  if (n == 2 && !memcmp(from, LIT(".*")) && !ends)
     n = 0;
   if (!literal(from, n) || (ends && !begins))
     return false;
@@ -96,7 +96,7 @@ static bool compile_repeat(struct pattern *p, const char *text, size_t length) {
   const char *at = text + 2, *end = text + length;
   char may[256] = {0};
   size_t times = 0;
-  if (length < 8 || memcmp(text, "^[", 2) != 0 || end[-2] != '}' || end[-1] != '$')
+  if (length < 8 || memcmp(text, LIT("^[")) != 0 || end[-2] != '}' || end[-1] != '$')
     return false;
   for (; isalnum((unsigned char)*at); at++) {
     unsigned char from = (unsigned char)*at, to = from;

@@ -33,7 +33,7 @@ static json_t *answer_text(const char *text) {
     while (out > ANSWER_TEXT_MAX - 3 || utf8_is_tail(copy[out]))
       out--; /* never inside a character */
   if (i < n) {
-    memcpy(copy + out, "...", 3);
+    memcpy(copy + out, LIT("..."));
     out += 3;
   }
   return json_stringn_nocheck(copy, out);

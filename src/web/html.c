@@ -40,7 +40,7 @@ static bool may_be_written(const char *name) {
   for (size_t i = 0; i < ARRAY_LEN(never); i++)
     if (strcmp(never[i], name) == 0)
       return false;
-  return strncmp(name, "on", 2) != 0;
+  return strncmp(name, LIT("on")) != 0;
 }
 
 void html_attr(struct html *h, const char *name, struct str text) {

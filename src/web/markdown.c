@@ -13,7 +13,7 @@ static bool is_markup(struct str text, size_t i) {
   if (c == ':')
     return i + 1 < text.n && text.p[i + 1] == '/';
   if (c == '.' || c == ')')
-    return begins || (i >= 3 && strncmp(text.p + i - 3, "www", 3) == 0);
+    return begins || (i >= 3 && strncmp(text.p + i - 3, LIT("www")) == 0);
   return (i == 0 && strchr("-+=", c) != NULL) || strchr("\\`*_[]<>#|~&@$", c) != NULL;
 }
 

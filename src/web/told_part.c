@@ -90,7 +90,7 @@ static void put_piece_text(struct html *h, const struct view_piece *p) {
 /* Writes one part of a prompt, within its line. The window keeps the origin of each part at hand; a
  * report, which has to stay small, gives it only for parts not copied from another prompt. */
 static void put_prompt_part(struct html *h, const struct view_piece *p) {
-  bool words = memmem(p->origin.p, p->origin.n, "#/prompt/", 9) != NULL;
+  bool words = memmem(p->origin.p, p->origin.n, LIT("#/prompt/")) != NULL;
   bool titled = p->origin.n > 0 && h->root != NULL;
   if (p->origin.n > 0 && !words) {
     HTML(h, "<span class=dim>");

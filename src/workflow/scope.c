@@ -238,7 +238,7 @@ static bool put_included(struct include *in, struct str text, struct buf *out) {
       return true;
     struct str rest = {open + strlen(INCLUDE_OPEN), text.n - n - strlen(INCLUDE_OPEN)};
     const char *close =
-        memmem(rest.p, rest.n < LIMIT_NAME_BYTES * 2 ? rest.n : LIMIT_NAME_BYTES * 2, "}}", 2);
+        memmem(rest.p, rest.n < LIMIT_NAME_BYTES * 2 ? rest.n : LIMIT_NAME_BYTES * 2, LIT("}}"));
     if (close == NULL)
       return err_set(in->err, ERR_INVALID, "{{include: has no }} behind it: add it");
     struct str path = str_trim((struct str){rest.p, (size_t)(close - rest.p)});

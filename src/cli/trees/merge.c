@@ -52,7 +52,7 @@ static char *checkout_of(const struct merging *m, const char *branch) {
   (void)snprintf(wanted, sizeof wanted, "branch refs/heads/%.450s", branch);
   for (size_t at = 0; at < list.out.n && found == NULL;) {
     const char *entry = list.out.p + at;
-    if (strncmp(entry, "worktree ", 9) == 0)
+    if (strncmp(entry, LIT("worktree ")) == 0)
       path = entry + 9;
     if (strcmp(entry, wanted) == 0 && path != NULL)
       found = xstrdup(path);

@@ -18,7 +18,7 @@ static void read_state(struct underway *u) {
   line[strcspn(line, "\n")] = '\0';
   if (strcmp(line, "conflict") == 0)
     u->state = UNDERWAY_CONFLICT;
-  else if (strncmp(line, "merging ", 8) == 0)
+  else if (strncmp(line, LIT("merging ")) == 0)
     u->state = UNDERWAY_MERGING;
   (void)snprintf(u->tip, sizeof u->tip, "%.64s", u->state == UNDERWAY_MERGING ? line + 8 : "");
 }

@@ -179,7 +179,7 @@ static ssize_t watch_on_read(void *ctx, char *out, size_t max) {
   }
   if (!w->due && w->beat && max >= 3) {
     w->beat = false;
-    memcpy(out, ":\n\n", 3);
+    memcpy(out, LIT(":\n\n"));
     return 3;
   }
   if (!w->due || max < sizeof event)

@@ -29,7 +29,7 @@ struct zone_counts {
 
 static bool zone_head(struct str data, struct zone_counts *c) {
   size_t *out[] = {&c->utc, &c->standard, &c->leaps, &c->times, &c->types, &c->chars};
-  if (data.n < ZONE_HEAD || memcmp(data.p, "TZif", 4) != 0)
+  if (data.n < ZONE_HEAD || memcmp(data.p, LIT("TZif")) != 0)
     return false;
   for (size_t i = 0; i < 6; i++) {
     int64_t n = big_endian(data.p + 20 + 4 * i, 4);

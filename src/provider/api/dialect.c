@@ -57,7 +57,7 @@ void wire_header(struct wire *wire, const char *name, struct str value) {
   assert(i < WIRE_HEADERS);
   char *line = xmalloc(name_n + 2 + value.n + 1);
   memcpy(line, name, name_n);
-  memcpy(line + name_n, ": ", 2);
+  memcpy(line + name_n, LIT(": "));
   memcpy(line + name_n + 2, value.p, value.n);
   line[name_n + 2 + value.n] = '\0';
   wire->headers[i] = line;

@@ -2,6 +2,7 @@
 #include "store/postgres/url.h"
 
 #include "base/log.h"
+#include "base/str.h"
 #include "store/postgres/pq.h"
 
 #include <limits.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 bool url_is_shared(const char *where) {
-  return strncmp(where, "postgres://", 11) == 0 || strncmp(where, "postgresql://", 13) == 0;
+  return strncmp(where, LIT("postgres://")) == 0 || strncmp(where, LIT("postgresql://")) == 0;
 }
 
 /* Looks for a password before libpq sees the address: its messages may repeat it. */
@@ -48,8 +49,9 @@ static const char *url_get(const struct url_options *o, const char *keyword) {
 }
 
 static bool is_here(const char *host, size_t n) {
-  return n == 0 || host[0] == '/' || host[0] == '@' || (n == 9 && !memcmp(host, "localhost", 9)) ||
-         (n > 4 && memcmp(host, "127.", 4) == 0) || (n == 3 && memcmp(host, "::1", 3) == 0);
+  return n == 0 || host[0] == '/' || host[0] == '@' ||
+         (n == 9 && !memcmp(host, LIT("localhost"))) || (n > 4 && memcmp(host, LIT("127.")) == 0) ||
+         (n == 3 && memcmp(host, LIT("::1")) == 0);
 }
 
 /* True if every host in the list is this machine. */
