@@ -98,9 +98,9 @@ int main(int argc, char **argv) {
          bench_quantile(p.took_s, (size_t)batches, 0.5) * 1e3,
          bench_quantile(p.took_s, (size_t)batches, 0.99) * 1e3);
   (void)sleep((unsigned)hold_s); /* its lease is a thread's */
-  printf("%.1f\n", bench_now_s() - here_s);
   for (long i = 0; i < logs; i++)
     store_close(p.writers[i].log);
+  printf("%.1f\n", bench_now_s() - here_s);
   worker_leave_all();
   return 0;
 }

@@ -2,11 +2,12 @@
 """A store on PostgreSQL beside pgbench, which calls the same function on the same server: appends of
 many sessions, turns through a daemon and its processor time beside one with files, one session alone,
 submit to first call, take-over, an idle worker, many held sessions, a queue that fits nobody, a long
-log.
+log. Each figure that has a goal stands beside it.
 
 usage: store_bench.py BUILD_DIR [SESSIONS] [MEGABYTES]     of the long log
-The server is a private one on this machine, with fsync.
+The server is a private one on this machine, with fsync. Times of sessions are those of their records.
 """
+import calendar
 import contextlib
 import hashlib
 import json
@@ -25,13 +26,13 @@ sys.path[:0] = [TESTS + "/system", TESTS + "/support"]
 import postgres  # noqa: E402
 import shared_daemon_test  # noqa: E402
 from daemon import DaemonBox  # noqa: E402
-from support import BUILD, SEGUE, expect  # noqa: E402
+from support import BUILD, SEGUE, WAIT_S, expect  # noqa: E402
 from submit_bench import REPLIES, TURNS, WORKFLOW, client, cpu_ms, row  # noqa: E402
 
 PROBE = BUILD + "/helpers/append_probe"
 SESSIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
 MEGABYTES = int(sys.argv[3]) if len(sys.argv) > 3 else 256
-SECONDS, ROUNDS = 6, 3
+SECONDS, ROUNDS, AT_ONCE, LOOPS = 6, 3, 8, 150
 APPEND = """\\set next :seq + 3
 SELECT segue.append(('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0'))::uuid, 1, :seq, \
 :next, :next * 500, repeat('ab', 32), 'idle', false, ARRAY[:seq * 500, :seq * 500 + 500, :seq * 500 + \
@@ -39,6 +40,32 @@ SELECT segue.append(('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0
 convert_to(repeat('z', 500), 'UTF8')]);
 \\set seq :next
 """
+
+
+# One session that goes round LOOPS times: two turns each, and one append a turn.
+ROUND = """
+name: round
+max_movements: 1000
+provider: script
+judge: {stages: [phase1_tag]}
+movements:
+  - name: write
+    instruction: "write {task}"
+    rules: [{condition: written, next: review}, {condition: stuck, next: ABORT}]
+  - name: review
+    instruction: "review {previous_response}"
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: write}]
+"""
+ROUND_REPLIES = {"replies": [{"text": "I did it.\n\n[WRITE:1]", "movement": "write", "times": 0},
+                             {"text": "Again.\n\n[REVIEW:2]", "movement": "review", "times": LOOPS - 1},
+                             {"text": "Good.\n\n[REVIEW:1]", "movement": "review"}]}
+
+
+def figure(what, value, unit, goal):
+    """A row beside its goal, such as "<= 20"."""
+    sign, bound = goal.split()
+    met = value <= float(bound) if sign == "<=" else value >= float(bound)
+    row(what, value, unit, goal if met else goal + ", missed")
 
 
 class Server(postgres.Server):
@@ -68,6 +95,12 @@ class Server(postgres.Server):
         return (float(re.search(r"tps = ([0-9.]+)", said)[1]),
                 float(re.search(r"latency average = ([0-9.]+)", said)[1]))
 
+    def asked(self):
+        """What workers asked of a database that logs it: pairs of seconds since 1970 and SQL."""
+        with open(self.dir + "/log", encoding="utf-8", errors="replace") as f:
+            found = re.findall(r"^(\S+) (\S+) UTC segue [0-9a-f-]{36} LOG:  execute [^:]*: (.*)$", f.read(), re.M)
+        return [(seconds(f"{day}T{at}"), sql) for day, at, sql in found]
+
     def appends(self, logs, batches):
         _, url = self.fresh()
         done = subprocess.run([PROBE, url, str(logs), str(batches)], capture_output=True, check=True)
@@ -76,11 +109,30 @@ class Server(postgres.Server):
 
 class Fleet(shared_daemon_test.Fleet):
     """Of the script provider."""
-    def post(self, n=1):
-        flow, said = self.file("w.yaml", WORKFLOW), self.file("s.json", json.dumps(REPLIES))
+    def post(self, n=1, workflow=WORKFLOW, replies=REPLIES):
+        """The ids of sessions that were submitted."""
+        flow, said = self.file("w.yaml", workflow), self.file("s.json", json.dumps(replies))
+        ids = []
         for _ in range(n):
             done = self.segue("submit", flow, "--scenario", said, "--cwd", self.cwd, "-t", "the work")
             expect(done.returncode == 0, done)
+            ids.append(done.stdout.decode().strip().rsplit("#", 1)[-1])
+        return ids
+
+    def ended(self, n):
+        self.until(lambda: self.count("state = 'ended'") == n, "they end")
+
+    def times(self, sid):
+        """When the records of a session were made: pairs of type and seconds since 1970."""
+        lines = self.segue("show", sid, "--json").stdout.splitlines()
+        return [(r["type"], seconds(r["ts"])) for r in map(json.loads, lines)]
+
+    def name(self):
+        return self.store.rsplit("/", 1)[1]
+
+    def connections(self):
+        return int(self.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'segue %' AND "
+                            f"datname = '{self.name()}'"))
 
 
 def through_the_daemon():
@@ -98,44 +150,52 @@ def through_the_daemon():
         return SESSIONS * TURNS / took, cpu_ms(daemon.pid) / records
 
 
-def take_over(number):
-    """Seconds from the death (or stop) of a worker to the next record of its session."""
-    with Fleet("1s") as fleet:
-        first = fleet.serve("-n", "1")
-        flow = fleet.workflow(0.5)
-        fleet.submit(flow)
-        fleet.until(lambda: os.path.exists(fleet.dir + "/starts"), "it runs")
-        fleet.serve("-n", "1")
-        seq = int(fleet.sql("SELECT seq FROM segue.session"))
-        begin = time.monotonic()
-        first.send_signal(number)
-        fleet.until(lambda: int(fleet.sql("SELECT fence FROM segue.session")) > 2 and
-                    int(fleet.sql("SELECT seq FROM segue.session")) > seq, "it is taken over")
-        return time.monotonic() - begin
-
-
-def first_call():
-    """Milliseconds from a submit to the first record of another worker."""
-    found = []
+def alone():
+    """Milliseconds of an append of the only session that a daemon has, from its first turn to its end."""
     with Fleet("30s") as fleet:
+        fleet.serve("-n", "1")
+        sid = fleet.post(1, ROUND, ROUND_REPLIES)[0]
+        fleet.ended(1)
+        times = fleet.times(sid)
+        turns = [at for kind, at in times if kind == "turn_start"]
+        expect(len(turns) == 2 * LOOPS, len(turns), "turns")
+        return (times[-1][1] - turns[0]) * 1000 / len(turns)
+
+
+def take_over(number):
+    """Seconds from the death (or stop) of a worker to what others record of each of its sessions."""
+    with Fleet("1s") as fleet:
+        first = fleet.serve("-n", str(AT_ONCE), "--drain", "0")
+        ids = fleet.submit(fleet.workflow(60), AT_ONCE)
+        fleet.until(lambda: os.path.exists(fleet.dir + "/starts") and len(fleet.starts()) == AT_ONCE, "they run")
+        fleet.serve("-n", str(AT_ONCE), "--drain", "0")
+        begin = time.time()
+        first.send_signal(number)
+        fleet.until(lambda: len(fleet.starts()) == 2 * AT_ONCE, "they are taken over")
+        return [next(at for kind, at in fleet.times(sid) if kind == "session_resume") - begin for sid in ids]
+
+
+def first_call(pooled):
+    """Milliseconds from a submit to what the first call told another worker, and of the command. Pooled:
+    where no notification comes through."""
+    found, took = [], []
+    with Fleet("30s") as fleet, contextlib.ExitStack() as pools:
+        if pooled:
+            fleet.env["SEGUE_STORE"] = pools.enter_context(shared_daemon_test.pooler(fleet.name()))
         fleet.serve("-n", "4")
-        flow, said = fleet.file("w.yaml", WORKFLOW), fleet.file("s.json", json.dumps(REPLIES))
-        for _ in range(15):
-            done = fleet.segue("submit", flow, "--scenario", said, "--cwd", fleet.cwd, "-t", "x")
-            expect(done.returncode == 0, done)
-            sid = done.stdout.decode().strip()
-            fleet.until(lambda i=sid: fleet.count(f"state = 'ended' AND id = '{i}'") == 1, "it ends")
-            at = {}
-            for line in fleet.segue("show", sid, "--json").stdout.splitlines():
-                record = json.loads(line)
-                at.setdefault(record["type"], record["ts"])
-            found.append(seconds(at["call_start"]) - seconds(at["session_start"]))
-    return statistics.median(found) * 1000
+        for n in range(9 if pooled else 15):
+            begin = time.monotonic()
+            sid = fleet.post()[0]
+            took.append(time.monotonic() - begin)
+            fleet.ended(n + 1)
+            at = dict(reversed(fleet.times(sid)))  # the first of each type
+            found.append(at["call_end"] - at["session_start"])
+    return statistics.median(found) * 1000, statistics.median(took) * 1000
 
 
 def seconds(ts):
     whole, _, part = ts.rstrip("Z").partition(".")
-    return time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + part)
+    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + part)
 
 
 def posted(sessions, url=None):
@@ -158,52 +218,43 @@ def posted(sessions, url=None):
         return (cpu_ms(box.process.pid) - before) / sessions
 
 
-def polled():
-    """Milliseconds from a submit to the first record elsewhere, where no notification comes through."""
-    found = []
-    with Fleet("30s") as fleet, shared_daemon_test.pooler(fleet.store.rsplit("/", 1)[1]) as url:
-        if url is None:
-            return None
-        fleet.env["SEGUE_STORE"] = url
-        fleet.serve("-n", "4")
-        flow, said = fleet.file("w.yaml", WORKFLOW), fleet.file("s.json", json.dumps(REPLIES))
-        for _ in range(5):
-            begin = time.monotonic()
-            done = fleet.segue("submit", flow, "--scenario", said, "--cwd", fleet.cwd, "-t", "x")
-            expect(done.returncode == 0, done)
-            sid = done.stdout.decode().strip().rsplit("#", 1)[-1]
-            fleet.until(lambda i=sid: fleet.count(f"seq > 2 AND id = '{i}'") == 1, "it begins")
-            found.append(time.monotonic() - begin)
-    return max(found) * 1000
-
-
 def resident_kib(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
 
 
-def idle():
-    """Statements a second, connections, and what its memory has above one with files, in MiB."""
+def settled(look):
+    """What is looked at, once it stays as it is for half a second."""
+    end, seen = time.monotonic() + WAIT_S, [look()]
+    while len(seen) < 10 or len(set(seen[-10:])) > 1:
+        expect(time.monotonic() < end, "it does not settle:", seen[-10:])
+        time.sleep(0.05)  # between two looks
+        seen.append(look())
+    return seen[-1]
+
+
+def idle(server):
+    """Statements a second from one renewal of the lease to the next, which has all that an idle worker
+    does; the most connections meanwhile; and what its memory has above one with files, in MiB."""
     with DaemonBox() as box:
         box.serve()
-        time.sleep(2)  # it settles
-        files = resident_kib(box.process.pid)
+        files = settled(lambda: resident_kib(box.process.pid))
         box.end()
     with Fleet("30s") as fleet:
+        fleet.sql(f"ALTER DATABASE {fleet.name()} SET log_statement = 'all'")
         daemon = fleet.serve()
-        database = fleet.store.rsplit("/", 1)[1]
-        time.sleep(15)  # connections that were needed once are closed
-        begin, before = time.monotonic(), statement_count(fleet)
-        time.sleep(20)  # what is measured
-        rate = (statement_count(fleet) - before) / (time.monotonic() - begin)
-        connections = int(fleet.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'segue %' AND "
-                                    f"datname = '{database}'"))
-        return rate, connections, (resident_kib(daemon.pid) - files) / 1024
+        most = 0
 
-
-def statement_count(fleet):
-    """All transactions but the one that asks."""
-    return int(fleet.sql("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"))
+        def renewals():
+            nonlocal most
+            most = max(most, fleet.connections())
+            return [at for at, sql in server.asked() if "segue.renew(" in sql]
+        fleet.until(renewals, "it renews its lease")
+        most = 0
+        fleet.until(lambda: len(renewals()) > 1, "it renews it again")
+        begin, end = renewals()[:2]
+        count = sum(begin <= at < end for at, _ in server.asked())
+        return count / (end - begin), most, (resident_kib(daemon.pid) - files) / 1024
 
 
 def fits_nobody(server):
@@ -263,45 +314,71 @@ def long_log(server):
         return used.ru_maxrss / 1024
 
 
+def speed(server):
+    """The store alone: transactions a second of pgbench, and milliseconds of one with one client."""
+    rounds = [(server.pgbench(8)[0], server.appends(64, 20000)[0]) for _ in range(ROUNDS)]
+    tps = statistics.median(r[0] for r in rounds)
+    row("pgbench, the same function, 8 clients", tps, "a second")
+    row("appends of 64 sessions", statistics.median(r[1] for r in rounds), "a second")
+    figure("of pgbench's", statistics.median(r[1] / r[0] for r in rounds), "", ">= 1.50")
+    rounds = [(server.pgbench(1)[1], server.appends(1, 1000)[1], alone()) for _ in range(ROUNDS)]
+    trip = statistics.median(r[0] for r in rounds)
+    row("pgbench with one client: a commit", trip, "ms")
+    figure("one log alone: an append, in such commits", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
+    figure("one session alone, with its turn: an append, in such", statistics.median(r[2] / r[0] for r in rounds), "",
+           "<= 1.50")
+    return tps
+
+
+def load(server, tps):
+    """Daemons that have much to do."""
+    turns, cpu = through_the_daemon()
+    figure("turns through a daemon, 16 at once", turns, "a second", ">= 1020")
+    figure("of pgbench's", turns / tps, "", ">= 0.35")
+    row("processor time of the daemon, a record", cpu * 1000, "us")
+    rounds = [(posted(200), posted(200, server.fresh()[1])) for _ in range(ROUNDS)]
+    row("processor time of a daemon with files", statistics.median(r[0] for r in rounds), "ms/session")
+    row("of one with the store", statistics.median(r[1] for r in rounds), "ms/session")
+    figure("of that with files", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
+
+
+def waits():
+    """How long a session waits for a worker."""
+    found, took = first_call(pooled=False)
+    row("a submit command", took, "ms")
+    figure("submit to the first call elsewhere, median", found, "ms", "<= 20")
+    if postgres.Pooler.there():
+        figure("the same behind a pooler, where no notice comes", first_call(pooled=True)[0], "ms", "<= 2200")
+    for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
+        took = [s for _ in range(ROUNDS) for s in take_over(number)]
+        late = number == signal.SIGTERM
+        figure(f"take-over after {number.name}, lease 1 s: median", statistics.median(took), "s",
+               "<= 0.5" if late else "<= 1.4")
+        figure("the longest", max(took), "s", "<= 0.5" if late else "<= 2")
+
+
+def rest(server):
+    """What a worker and a queue cost that wait, and what a long log takes."""
+    rate, connections, memory = idle(server)
+    figure("an idle worker: statements", rate, "a second", "<= 1")
+    figure("connections, the most", connections, "", "<= 4")
+    figure("memory above a daemon with files", memory, "MiB", "<= 4")
+    figure("renewals each third of a lease, 1,000 held", held(server), "", "<= 1")
+    figure("a claim behind 10,000 that fit nobody", fits_nobody(server), "ms", "<= 20")
+    figure(f"memory of verify, a log of {MEGABYTES} MB", long_log(server), "MiB", "<= 64")
+
+
 def main():
     why = postgres.missing()
     if why:
         print("skipped:", why)
         return
-    with Server() as server:
+    with Server(options=["log_timezone=UTC", "log_line_prefix=%m %a "]) as server:
         shared_daemon_test.SERVER = server
-        rounds = [(server.pgbench(8)[0], server.appends(64, 20000)[0]) for _ in range(ROUNDS)]
-        tps = statistics.median(r[0] for r in rounds)
-        row("pgbench, the same function, 8 clients", tps, "a second")
-        row("appends of 64 sessions", statistics.median(r[1] for r in rounds), "a second")
-        row("of pgbench's", statistics.median(r[1] / r[0] for r in rounds), "", ">= 1.50")
-        rounds = [(server.pgbench(1)[1], server.appends(1, 1000)[1]) for _ in range(ROUNDS)]
-        row("one session alone: an append", statistics.median(r[1] for r in rounds), "ms")
-        row("of pgbench's with one client", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
-        turns, cpu = through_the_daemon()
-        row("turns through a daemon, 16 at once", turns, "a second", ">= 1020")
-        row("of pgbench's", turns / tps, "", ">= 0.35")
-        row("processor time of the daemon, a record", cpu, "ms")
-        row("submit to the first call elsewhere, median", first_call(), "ms", "<= 20")
-        late = polled()
-        if late is not None:
-            row("the same behind a pooler, where no notice comes", late, "ms", "<= 2200")
-        for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
-            took = [take_over(number) for _ in range(ROUNDS)]
-            row(f"take-over after {number.name}, lease 1 s: the longest", max(took), "s",
-                "<= 0.5" if number == signal.SIGTERM else "<= 1.4")
-
-        rounds = [(posted(200), posted(200, server.fresh()[1])) for _ in range(ROUNDS)]
-        row("processor time of a daemon with files", statistics.median(r[0] for r in rounds), "ms/session")
-        row("of one with the store", statistics.median(r[1] for r in rounds), "ms/session")
-        row("of that with files", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
-        rate, connections, memory = idle()
-        row("an idle worker: statements", rate, "a second", "<= 1")
-        row("connections", connections, "", "<= 4")
-        row("memory above a daemon with files", memory, "MiB", "<= 4")
-        row("renewals each third of a lease, 1,000 held", held(server), "", "<= 1")
-        row("a claim behind 10,000 that fit nobody", fits_nobody(server), "ms", "<= 20")
-        row(f"memory of verify, a log of {MEGABYTES} MB", long_log(server), "MiB", "<= 64")
+        tps = speed(server)
+        load(server, tps)
+        waits()
+        rest(server)
 
 
 if __name__ == "__main__":
