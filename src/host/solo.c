@@ -91,8 +91,8 @@ static void listen_to_signals(struct solo *solo) {
     note_also(all[i]);
 }
 
-bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
-               struct err *err) {
+bool solo_init_to_submit(struct solo *solo, const char *logs,
+                         const struct provider_registry *registry, struct err *err) {
   *solo = (struct solo){0};
   if (logs != NULL && !store_open(&solo->store, logs, err))
     return false;
@@ -112,6 +112,13 @@ bool solo_init(struct solo *solo, const char *logs, const struct provider_regist
   solo->sigint.data = solo->sigterm.data = solo->sighup.data = solo->sigquit.data =
       solo->ticker.data = solo;
   listen_to_signals(solo);
+  return true;
+}
+
+bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
+               struct err *err) {
+  if (!solo_init_to_submit(solo, logs, registry, err))
+    return false;
   if (logs == NULL || worker_watch(&solo->store, &solo->loop, solo_on_news, solo, err))
     return true;
   solo_deinit(solo);

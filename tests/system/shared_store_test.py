@@ -5,8 +5,9 @@ import json
 import os
 import signal
 import sys
+import time
 
-from support import (WANTED, Box, end_of, every_way, expect, main, need_build, of_type, read_until,
+from support import (WAIT_S, WANTED, Box, end_of, every_way, expect, main, need_build, of_type, read_until,
                      records, sound, verdicts)
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
@@ -413,6 +414,50 @@ def another_encoding():
         expect("日本".encode() in shown.stdout, shown)
 
 
+def blobs_of_several_parts():
+    """A task of 2.5 MiB and one byte: read back whole; without a part, and without all, that is said."""
+    with SharedBox() as box:
+        task = box.file("task", b"0123456789abcde\n" * (160 * 1024) + b"x")
+        flow = box.file("w.yaml", "name: w\nprovider: script\nmovements:\n  - name: work\n    instruction: do {task}\n"
+                        "    rules: [{condition: done, next: COMPLETE}]\n")
+        said = box.file("s.json", json.dumps({"replies": [{"text": "[WORK:1]"}]}))
+        done = box.segue("submit", flow, "--scenario", said, "--task-file", task, "--cwd", box.cwd)
+        expect(done.returncode == 0, done)
+        expect(box.sql("SELECT max(part) FROM segue.blob_part") == "2", "parts")
+        done = box.segue("resume", "last", "-q")
+        expect(done.returncode == 0, done)
+        expect(box.segue("verify", "last").returncode == 0, "verify")
+        box.sql("DELETE FROM segue.blob_part WHERE part = 1")
+        seen = box.segue("verify", "last")
+        expect(seen.returncode == 1 and b"is not what was written" in seen.stdout + seen.stderr, seen)
+        box.sql("DELETE FROM segue.blob")
+        seen = box.segue("verify", "last")
+        expect(seen.returncode == 1 and b"there is no blob" in seen.stdout + seen.stderr, seen)
+
+
+def a_submit_is_one_connection():
+    """Counted by the server, to which it says goodbye."""
+    with SharedBox() as box:
+        flow = box.file("w.yaml", "name: w\nprovider: script\nmovements:\n  - name: work\n    command: ['true']\n"
+                        "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
+        name = box.store.rsplit("/", 1)[1]
+
+        def sessions():
+            end = time.monotonic() + WAIT_S
+            while SERVER.sql(f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'") != "0":
+                expect(time.monotonic() < end, "a connection stays")
+            return int(SERVER.sql(f"SELECT sessions FROM pg_stat_database WHERE datname = '{name}'"))
+        before = sessions()
+        size = os.path.getsize(SERVER.dir + "/log")
+        done = box.segue("submit", flow, "--task", "x", "--cwd", box.cwd)
+        expect(done.returncode == 0, done)
+        expect(sessions() == before + 1, before, sessions())
+        with open(SERVER.dir + "/log", "rb") as f:
+            f.seek(size)
+            said = f.read()
+        expect(b"connection to client lost" not in said, said)
+
+
 def a_file_beside_the_store():
     with SharedBox() as box:
         words = every_way(box)
@@ -436,5 +481,5 @@ if __name__ == "__main__":
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
                        a_row_that_says_more_than_its_log, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
-                       a_file_beside_the_store, old_ones_are_pruned])
+                       blobs_of_several_parts, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])
     sys.exit(status)

@@ -58,7 +58,7 @@ json_t *submitting_send(const char *store, const json_t *body, struct err *err,
   struct generation *generation = generation_new(err);
   if (generation == NULL)
     return NULL;
-  if (solo_init(&s.solo, store, generation->registry, err)) {
+  if (solo_init_to_submit(&s.solo, store, generation->registry, err)) {
     struct launch_env env = {
         .generation = generation, .store = &s.solo.store, .workflows = s.solo.host.workflows};
     launch_init(&l, &env);

@@ -59,9 +59,9 @@ static struct pg_base *base_make(const char *url, struct err *err) {
   }
   pg->url = xstrdup(url);
   (void)pthread_mutex_init(&pg->lock, NULL);
-  (void)snprintf(pg->who, sizeof pg->who, "segue");
   pg->news_end = &pg->news;
   pg->keeper.wake[0] = pg->keeper.wake[1] = -1;
+  keeper_rename(pg);
   return pg;
 }
 
@@ -260,6 +260,13 @@ bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err) {
 
 bool base_enter(struct pg_base *pg, struct err *err) {
   return pg->keeper.runs || keeper_start(pg, err);
+}
+
+bool base_join(struct pg_base *pg, struct err *err) {
+  if (!base_enter(pg, err))
+    return false;
+  keeper_join(pg);
+  return true;
 }
 
 void worker_leave_all(void) {

@@ -2,6 +2,7 @@
  *
  *   pg = base_of(url, &err)           one for each address, for the life of the program
  *   base_enter(pg, &err)              it becomes a worker: base.c; keeper.c keeps its lease
+ *   base_join(pg, &err)               the same, for one that takes sessions or has them for long
  *   answer = base_ask(pg, ...)        on a free connection, again while nothing answers
  *   conn = base_take(pg, ...); base_give(pg, conn)
  *
@@ -32,6 +33,8 @@ enum { KEEPER_NAME_BYTES = 280 };
 struct keeper {
   pthread_t thread;
   bool runs;
+  bool named;                   /* the id was used: the next lease has another one */
+  atomic_bool joined;           /* it takes sessions: it hears of what others do */
   int wake[2];                  /* a pipe: something changed */
   _Atomic uint64_t trust_until; /* clock_boot_ms; 0: not a worker */
   atomic_bool answers;          /* it did when it was asked last */
@@ -138,6 +141,8 @@ bool base_pause(unsigned tries, uint64_t until);
 uint64_t base_limit_ms(size_t bytes); /* for a request that moves so much */
 
 bool base_enter(struct pg_base *pg, struct err *err) MUST_CHECK;
+/* Beside that, what dead workers held is free, and it is known how providers stand. */
+bool base_join(struct pg_base *pg, struct err *err) MUST_CHECK;
 /* Can this term's sessions be written? */
 bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err);
 unsigned base_term(const struct pg_base *pg);
@@ -158,8 +163,10 @@ void base_put_paused(struct pg_base *pg, struct buf *out);
 /* Why this worker cannot go on with a session now; owned, or NULL. */
 char *base_pause_why(struct pg_base *pg, const char *id);
 
-/* keeper.c: begins the lease, then the thread. */
+/* keeper.c: a fresh id, by which connections can be ended; begins the lease, then the thread. */
+void keeper_rename(struct pg_base *pg);
 bool keeper_start(struct pg_base *pg, struct err *err) MUST_CHECK;
+void keeper_join(struct pg_base *pg);
 void keeper_stop(struct pg_base *pg);
 void base_tell(struct pg_base *pg, enum worker_news news, const char *id, const char *what);
 

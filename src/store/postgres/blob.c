@@ -80,23 +80,27 @@ bool shared_blob_put(const struct store *store, struct str bytes, const char *sh
   }
 }
 
-/* Appends one more part. False: there is none, or err is set. */
+/* Appends one more part: the first comes with the length of all. */
 static bool get_part(struct pg_base *pg, const char *sha256, int part, struct buf *out,
-                     bool *failed, struct err *err) {
+                     uint64_t *bytes, struct err *err) {
   char number[16];
   enum conn_failure failure;
   (void)snprintf(number, sizeof number, "%d", part);
   const struct conn_arg args[] = {arg_text(sha256), arg_text(number)};
-  PGresult *answer = base_ask(pg,
-                              "SELECT data FROM segue.blob_part WHERE sha256 = decode($1, 'hex') "
-                              "AND part = $2::int",
-                              args, 2, true, &failure, err);
-  bool more = answer != NULL && conn_rows(answer) == 1;
-  *failed = answer == NULL;
-  if (more)
-    buf_str(out, conn_bytes(answer, 0, 0));
+  PGresult *answer =
+      base_ask(pg,
+               "SELECT b.bytes::text, p.data FROM segue.blob b LEFT JOIN segue.blob_part p "
+               "ON p.sha256 = b.sha256 AND p.part = $2::int WHERE b.sha256 = decode($1, 'hex')",
+               args, 2, true, &failure, err);
+  bool there = answer != NULL && conn_rows(answer) == 1;
+  if (answer != NULL && !there)
+    (void)err_set(err, ERR_NOT_FOUND, "there is no blob %s at the store %s", sha256, pg->shown);
+  struct str data = there ? conn_bytes(answer, 0, 1) : (struct str){0};
+  if (there)
+    *bytes = data.n > 0 ? conn_number(answer, 0, 0) : 0; /* a part is missing: no more is asked */
+  buf_str(out, data);
   conn_free(answer);
-  return more;
+  return there;
 }
 
 bool shared_blob_drop(const struct store *store, const char *sha256, time_t since) {
@@ -115,35 +119,20 @@ bool shared_blob_drop(const struct store *store, const char *sha256, time_t sinc
   return gone;
 }
 
-static bool blob_is_there(struct pg_base *pg, const char *sha256, struct err *err) {
-  enum conn_failure failure;
-  const struct conn_arg args[] = {arg_text(sha256)};
-  PGresult *answer = base_ask(pg, "SELECT 1 FROM segue.blob WHERE sha256 = decode($1, 'hex')", args,
-                              1, false, &failure, err);
-  bool there = answer != NULL && conn_rows(answer) == 1;
-  if (answer != NULL && !there)
-    (void)err_set(err, ERR_NOT_FOUND, "there is no blob %s at the store %s", sha256, pg->shown);
-  conn_free(answer);
-  return there;
-}
-
 bool shared_blob_get(const struct store *store, const char *sha256, struct buf *out,
                      struct err *err) {
   char found[SHA256_HEX];
-  bool failed = false;
   struct pg_base *pg = shared_base(store, err);
   if (pg == NULL)
     return false;
   if (fault_fails("blob"))
     return err_set_errno(err, errno, "cannot read the blob %s", sha256);
-  if (!blob_is_there(pg, sha256, err))
-    return false;
   buf_clear(out);
   buf_reserve(out, 1);
-  for (int part = 0; get_part(pg, sha256, part, out, &failed, err); part++) {
-  }
-  if (failed)
-    return false;
+  uint64_t bytes = 1;
+  for (int part = 0; out->n < bytes; part++)
+    if (!get_part(pg, sha256, part, out, &bytes, err))
+      return false;
   out->p[out->n] = '\0';
   sha256_hex(out->p, out->n, NULL, 0, found);
   return strcmp(found, sha256) == 0 ||

@@ -52,11 +52,13 @@ END $$;
 -- Ends a worker: all its sessions are released, which does not count as a death.
 CREATE OR REPLACE FUNCTION segue.leave(p_worker uuid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE n bigint;
 BEGIN
   DELETE FROM segue.session s WHERE s.state = 'held' AND s.owner = p_worker AND s.seq = 0;
-  UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked), owner = NULL
-   WHERE s.state = 'held' AND s.owner = p_worker;
-  IF EXISTS (SELECT FROM segue.session s WHERE s.state = 'ready') THEN
+  WITH u AS (UPDATE segue.session s SET state = segue.rest_of(s.rest, s.asked), owner = NULL
+              WHERE s.state = 'held' AND s.owner = p_worker RETURNING s.state)
+  SELECT count(*) INTO n FROM u WHERE u.state = 'ready';
+  IF n > 0 THEN
     PERFORM pg_notify('segue', 'ready');
   END IF;
   DELETE FROM segue.worker w WHERE w.id = p_worker;

@@ -26,7 +26,7 @@ struct keeping {
   uint64_t renew_at, sweep_at, poll_at, told_at;
   unsigned failures;
   unsigned surplus; /* renewals in a row that reported more sessions than are known */
-  bool listens;
+  bool listens, joined;
   bool freed; /* a place at a provider may be free */
 };
 
@@ -113,7 +113,7 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
   return true;
 }
 
-static void keeper_rename(struct pg_base *pg) {
+void keeper_rename(struct pg_base *pg) {
   (void)pthread_mutex_lock(&pg->lock);
   uuid_new(pg->keeper.worker);
   (void)snprintf(pg->who, sizeof pg->who, "segue %s", pg->keeper.worker);
@@ -306,8 +306,11 @@ static void *keeper_main(void *ctx) {
                       .renew_at = now + pg->keeper.ttl_ms / 3,
                       .sweep_at = now + keeper_jitter(pg->keeper.ttl_ms / 6),
                       .poll_at = now + LIMIT_STORE_POLL_MS};
-  (void)keeper_connect(&k);
   while (!atomic_load(&pg->keeper.ends)) {
+    if (!k.joined && atomic_load(&pg->keeper.joined)) {
+      k.joined = true;
+      (void)keeper_connect(&k); /* to hear of others; else when something is due */
+    }
     char payload[64];
     enum conn_failure failure;
     if (conn_wait(k.conn, keeper_next(&k), pg->keeper.wake[0], payload, &failure)) {
@@ -347,27 +350,40 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
   if (!open_wake(pg, err) || !lease_open(err))
     return false;
   pg->keeper.ttl_ms = base_options()->lease_ms;
-  keeper_rename(pg);
   bool entered = false;
   for (unsigned tries = 0; !entered; tries++) {
-    struct conn *conn = base_connect(pg, &failure, err);
+    if (pg->keeper.named) /* a lost answer may have been a yes, too */
+      keeper_rename(pg);
+    pg->keeper.named = true;
+    struct conn *conn = base_take(pg, &failure, err);
     entered = conn != NULL && keeper_enter(pg, conn, &failure, err);
-    if (entered) /* frees what a dead worker holds, if its lease is over */
-      conn_free(conn_ask(conn, "SELECT segue.sweep()", LIMIT_STORE_ASK_MS, NULL, 0, false, &failure,
-                         err));
-    if (entered)
-      keeper_poll(pg, conn); /* it answers now */
     base_give(pg, conn);
     if (!entered && (failure != CONN_LOST || !base_pause(tries, until)))
       return false;
     if (!entered && tries == 3)
       log_warn("%s: trying again", err->text);
   }
+  atomic_store(&pg->keeper.answers, true);
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
   pg->keeper.runs = pthread_create(&pg->keeper.thread, NULL, keeper_main, pg) == 0;
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   return pg->keeper.runs || err_set(err, ERR_IO, "no thread can be started for the lease");
+}
+
+void keeper_join(struct pg_base *pg) {
+  struct err err;
+  enum conn_failure failure = CONN_FINE;
+  if (atomic_exchange(&pg->keeper.joined, true))
+    return;
+  struct conn *conn = base_take(pg, &failure, &err);
+  if (conn != NULL) { /* if nothing answers, the thread asks again when it is due */
+    conn_free(
+        conn_ask(conn, "SELECT segue.sweep()", LIMIT_STORE_ASK_MS, NULL, 0, false, &failure, &err));
+    keeper_poll(pg, conn);
+  }
+  base_give(pg, conn);
+  (void)!write(pg->keeper.wake[1], "", 1);
 }
 
 void keeper_stop(struct pg_base *pg) {
@@ -380,6 +396,7 @@ void keeper_stop(struct pg_base *pg) {
   (void)pthread_join(pg->keeper.thread, NULL);
   pg->keeper.runs = false;
   atomic_store(&pg->keeper.ends, false);
+  atomic_store(&pg->keeper.joined, false);
   struct conn *conn = base_take(pg, &failure, &err);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker)};
   if (conn != NULL)

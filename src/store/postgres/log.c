@@ -464,7 +464,7 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
     (void)err_set(err, ERR_USAGE, "--cut is for logs in files: a store keeps all records");
     return NULL;
   }
-  if (!base_enter(pg, err))
+  if (!base_join(pg, err))
     return NULL;
   struct base_claim *claim = shared_take_claim(pg, id);
   struct shared_log *log = shared_log_new(store, pg, id);

@@ -33,7 +33,7 @@ bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, voi
   if (!url_is_shared(store->where))
     return true;
   struct pg_base *pg = shared_base(store, err);
-  if (pg == NULL || !base_enter(pg, err))
+  if (pg == NULL || !base_join(pg, err))
     return false;
   if (uv_async_init(loop, &pg->async, watch_on_news) != 0)
     return err_set(err, ERR_IO, "no descriptor is left");
