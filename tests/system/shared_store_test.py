@@ -4,6 +4,7 @@ is said where the store, its tables or the rights are not as they should be."""
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -46,10 +47,10 @@ def made_and_made_again():
         expect(box.segue("store", "status").returncode == 2, "the plan made something")
         first = box.segue("store", "init")
         again = box.segue("store", "init")
-        expect(first.returncode == 0 and b"made the tables of version 5" in first.stdout, first)
+        expect(first.returncode == 0 and b"made the tables of version 6" in first.stdout, first)
         expect(again.returncode == 0 and b"already" in again.stdout, again)
         done, (status,) = box.json("store", "status")
-        expect(status["version"] == 5 and status["sessions"] == {}, status)
+        expect(status["version"] == 6 and status["sessions"] == {}, status)
 
 
 def tables_of_version_1_are_brought_up_to_date():
@@ -435,6 +436,51 @@ def blobs_of_several_parts():
         expect(seen.returncode == 1 and b"there is no blob" in seen.stdout + seen.stderr, seen)
 
 
+def the_queue_by_labels():
+    """What a worker takes, in the order of the queue, whatever else waits: few kinds of needs, more than
+    are looked at kind by kind, more labels than the index has, and rows that another just takes."""
+    worker, many = "00000000-0000-4000-9000-000000000000", "{" + ",".join(f"l{n}" for n in range(9)) + "}"
+    with SharedBox() as box:
+        box.sql(f"SELECT segue.enter('{worker}', 'w', '{{host=a,gpu,l0,l1,l2,l3,l4,l5,l6,l7}}', 'w', 3600000)")
+
+        def queue(*needs):
+            box.sql("DELETE FROM segue.session")
+            for n, need in enumerate(needs):
+                box.sql("INSERT INTO segue.session (id, state, rest, needs, seq) VALUES "
+                        f"('00000000-0000-7000-8000-{n:012}', 'ready', 'ready', '{need}', 1)")
+
+        def claim(most=8, spared="{}"):
+            rows = box.sql(f"SELECT o_id FROM segue.claim('{worker}', {most}, '{spared}', 65536)")
+            box.sql("UPDATE segue.session SET state = 'ready', owner = NULL WHERE state = 'held'")
+            return [int(row[-12:]) for row in rows.splitlines()]
+
+        def looks():
+            expect(claim() == [1, 2, 4, 6, 7], claim())
+            expect(claim(2) == [1, 2] and claim(3, "{00000000-0000-7000-8000-000000000002}") == [1, 4, 6], "fewer")
+            expect(box.sql(f"SELECT o_ready FROM segue.poll('{worker}')") == "t", "the poll")
+        queue("{host=b}", "{gpu,host=a}", "{}", many, "{host=a}", "{host=b}", "{gpu,host=a}",
+              many.replace("l8", "gpu"))
+        looks()
+        box.sql("INSERT INTO segue.session (id, state, rest, needs, seq) SELECT gen_random_uuid(), 'ready', 'ready', "
+                "ARRAY['kind' || n], 1 FROM generate_series(1, 300) n")
+        looks()
+        box.sql("UPDATE segue.session SET ready_at = now() + interval '1 hour' WHERE needs <@ '{host=a,gpu}'")
+        expect(claim() == [7], claim())
+        box.sql("DELETE FROM segue.session WHERE needs @> '{gpu}'")
+        expect(claim() == [] and box.sql(f"SELECT o_ready FROM segue.poll('{worker}')") == "f", "nothing fits")
+        queue(*["{}"] * 5)
+        locker = subprocess.Popen([SERVER.bin + "/psql", "-h", SERVER.dir, "-U", "postgres", "-AtqX", "-d",
+                                   box.store.rsplit("/", 1)[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  cwd=SERVER.dir, **SERVER.drop)
+        with locker:
+            locker.stdin.write(b"BEGIN; SELECT 'locked' FROM segue.session WHERE id::text ~ '[013]$' FOR UPDATE;\n")
+            locker.stdin.flush()
+            expect([locker.stdout.readline() for _ in range(3)] == [b"locked\n"] * 3, "it locks")
+            rows = box.sql(f"SELECT o_id FROM segue.claim('{worker}', 2, '{{}}', 65536)")
+            locker.stdin.close()
+        expect([int(row[-12:]) for row in rows.splitlines()] == [2, 4], rows)
+
+
 def a_submit_is_one_connection():
     """Counted by the server, to which it says goodbye."""
     with SharedBox() as box:
@@ -481,5 +527,5 @@ if __name__ == "__main__":
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
                        a_row_that_says_more_than_its_log, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
-                       blobs_of_several_parts, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])
+                       blobs_of_several_parts, the_queue_by_labels, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])
     sys.exit(status)

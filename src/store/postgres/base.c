@@ -176,8 +176,8 @@ void base_drop(struct pg_base *pg, struct conn *conn) {
   if (conn == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
-  bool named = pg->keeper.runs; /* otherwise other programs have the same name */
-  if (named && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
+  bool writes = pg->keeper.runs; /* who only reads holds no rows */
+  if (writes && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
     pg->lost[pg->lost_count++] = conn_backend(conn);
   (void)pthread_mutex_unlock(&pg->lock);
   conn_close(conn);

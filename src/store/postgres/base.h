@@ -20,7 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 5, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 6, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;

@@ -109,26 +109,74 @@ BEGIN
   RETURN NEXT;
 END $$;
 
+-- Returns the next sessions in the queue that fit these labels, except some. Sessions with the same
+-- needs (the first eight, which the index has) are looked at together: those that do not fit cost
+-- one look, however many wait. With 200 kinds of needs or more, goes through the queue instead.
+CREATE OR REPLACE FUNCTION segue.next_ready(p_labels text[], p_max int, p_not uuid[]) RETURNS uuid[]
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $$
+DECLARE v_kinds bigint; v_ids uuid[];
+BEGIN
+  WITH RECURSIVE k (needs, n) AS (
+         (SELECT s.needs[1:8] COLLATE "C", 1 FROM segue.session s WHERE s.state = 'ready'
+           ORDER BY s.needs[1:8] COLLATE "C" LIMIT 1)
+         UNION ALL
+         SELECT t.needs, k.n + 1 FROM k, LATERAL
+           (SELECT s.needs[1:8] COLLATE "C" AS needs FROM segue.session s
+             WHERE s.state = 'ready' AND s.needs[1:8] COLLATE "C" > k.needs
+             ORDER BY s.needs[1:8] COLLATE "C" LIMIT 1) t
+          WHERE k.n < 200),
+       f AS (SELECT t.id FROM k, LATERAL
+              (SELECT s.id, s.place FROM segue.session s
+                WHERE s.state = 'ready' AND s.needs[1:8] COLLATE "C" = k.needs
+                  AND s.ready_at <= clock_timestamp() AND s.needs <@ p_labels AND s.id <> ALL (p_not)
+                ORDER BY s.needs[1:8] COLLATE "C", s.place LIMIT p_max) t
+             WHERE k.needs <@ p_labels ORDER BY t.place LIMIT p_max)
+  SELECT (SELECT count(*) FROM k), ARRAY(SELECT f.id FROM f) INTO v_kinds, v_ids;
+  IF v_kinds >= 200 THEN
+    v_ids := ARRAY(SELECT s.id FROM segue.session s
+                    WHERE s.state = 'ready' AND s.ready_at <= clock_timestamp()
+                      AND s.needs <@ p_labels AND s.id <> ALL (p_not)
+                    ORDER BY s.place LIMIT p_max);
+  END IF;
+  RETURN v_ids;
+END $$;
+
 -- Takes the next sessions in the queue that fit the worker's labels, except those it cannot go on
--- with. Each comes with its row as it is then, and with its log if that has at most p_bytes. A log
--- whose length differs from the row's is older than the row.
+-- with, and those that another takes just then. Each comes with its row as it is then, and with its
+-- log if that has at most p_bytes. A log whose length differs from the row's is older than the row.
 CREATE OR REPLACE FUNCTION segue.claim(p_worker uuid, p_max int, p_not uuid[], p_bytes int)
 RETURNS TABLE (o_id uuid, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_deaths int,
                o_died text, o_asked text, o_log bytea)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  WITH w AS (SELECT labels FROM segue.worker WHERE id = p_worker AND lease_until > clock_timestamp()),
-       c AS (SELECT s.id FROM segue.session s, w
-              WHERE s.state = 'ready' AND s.ready_at <= clock_timestamp() AND s.needs <@ w.labels
-                AND s.id <> ALL (p_not)
-              ORDER BY s.place LIMIT p_max FOR UPDATE OF s SKIP LOCKED),
-       u AS (UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
-               FROM c WHERE s.id = c.id RETURNING s.*)
-  SELECT u.id, u.fence, u.seq, u.bytes, encode(u.hash, 'hex'), u.deaths, u.died, u.asked,
-         CASE WHEN u.bytes <= p_bytes THEN
-           (SELECT string_agg(l.line || '\x0a'::bytea, ''::bytea ORDER BY l.seq)
-              FROM segue.line l WHERE l.session = u.id) END
-    FROM u ORDER BY u.place
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off AS $$
+DECLARE v_labels text[]; v_ids uuid[]; v_not uuid[] := p_not; v_left int := p_max; v_got int;
+BEGIN
+  SELECT w.labels INTO v_labels FROM segue.worker w
+   WHERE w.id = p_worker AND w.lease_until > clock_timestamp();
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  WHILE v_left > 0 LOOP
+    v_ids := segue.next_ready(v_labels, v_left, v_not);
+    EXIT WHEN cardinality(v_ids) = 0;
+    RETURN QUERY
+    WITH c AS (SELECT s.id FROM segue.session s
+                WHERE s.id = ANY (v_ids) AND s.state = 'ready' AND s.ready_at <= clock_timestamp()
+                  FOR UPDATE SKIP LOCKED),
+         u AS (UPDATE segue.session s SET state = 'held', owner = p_worker, fence = s.fence + 1
+                 FROM c WHERE s.id = c.id RETURNING s.*)
+    SELECT u.id, u.fence, u.seq, u.bytes, encode(u.hash, 'hex'), u.deaths, u.died, u.asked,
+           CASE WHEN u.bytes <= p_bytes THEN
+             (SELECT string_agg(l.line || '\x0a'::bytea, ''::bytea ORDER BY l.seq)
+                FROM segue.line l WHERE l.session = u.id) END
+      FROM u ORDER BY u.place;
+    GET DIAGNOSTICS v_got = ROW_COUNT;
+    EXIT WHEN v_got = cardinality(v_ids); -- as many as wanted, or all
+    v_left := v_left - v_got;
+    v_not := v_not || v_ids;
+  END LOOP;
+END $$;
 
 -- Writes all lines and the row, or nothing. Repeating a call that was done returns ok. Writing the
 -- last record also releases the session.
@@ -288,9 +336,8 @@ END $$;
 CREATE OR REPLACE FUNCTION segue.poll(p_worker uuid)
 RETURNS TABLE (o_ready boolean, o_providers text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-  SELECT EXISTS (SELECT FROM segue.session s, segue.worker w
-                  WHERE w.id = p_worker AND s.state = 'ready' AND s.ready_at <= clock_timestamp()
-                    AND s.needs <@ w.labels),
+  SELECT coalesce((SELECT cardinality(segue.next_ready(w.labels, 1, '{}')) > 0
+                     FROM segue.worker w WHERE w.id = p_worker), false),
          (SELECT string_agg(coalesce(p.seats, 0) || ' ' || greatest(0, coalesce(ceil(extract(epoch
                    FROM p.cool_until - clock_timestamp()) * 1000), 0)) || ' ' || p.name, E'\n')
             FROM segue.provider p WHERE p.seats IS NOT NULL OR p.cool_until > clock_timestamp())
