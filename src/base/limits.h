@@ -134,8 +134,12 @@
 #define LIMIT_VIEW_LINE_BYTES        1024u   /* each text of a session in a list */
 #define LIMIT_REPORT_ROW_COUNT       1000u   /* sessions of a folder */
 #define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* judgments shown in full */
-#define LIMIT_REPORT_TEXT_BYTES      4096u                /* each text in them, with few turns */
-#define LIMIT_REPORT_TEXT_LEAST      256u                 /* the same with many turns */
+#define LIMIT_REPORT_TOLD_MANY       (512u * 1024u) /* the same of several sessions together */
+#define LIMIT_REPORT_SAID_BYTES      (768u * 1024u) /* texts of rows, together, as written */
+#define LIMIT_REPORT_SAID_LEAST      64u            /* each of them, however many there are */
+#define LIMIT_REPORT_NAME_BYTES      256u           /* a movement's name, as written */
+#define LIMIT_REPORT_TEXT_BYTES      4096u          /* each text in them, with few turns */
+#define LIMIT_REPORT_TEXT_LEAST      256u           /* the same with many turns */
 /* in between: this divided by the number of turns */
 #define LIMIT_REPORT_TEXT_SHARE (64u * 1024u)
 

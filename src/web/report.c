@@ -143,7 +143,8 @@ void report_session(struct report_file *r, const struct view_session *v,
 }
 
 bool report_wants(struct report_file *r) {
-  bool wants = r->told_bytes < LIMIT_REPORT_TOLD_BYTES;
+  size_t max = r->session_count > 1 ? LIMIT_REPORT_TOLD_MANY : LIMIT_REPORT_TOLD_BYTES;
+  bool wants = r->told_bytes < max;
   r->left_out += !wants;
   return wants;
 }

@@ -7,7 +7,8 @@
  *   report_turn(&r, turn, &told)            its judgment, and
  *   report_session_end(&r)
  *   report_end(&r)
- * Judgments are included up to LIMIT_REPORT_TOLD_BYTES together; it says which are missing. */
+ * Judgments are included up to LIMIT_REPORT_TOLD_BYTES together, of several sessions up to
+ * LIMIT_REPORT_TOLD_MANY; texts are cut before (fit.h). It says which are missing. */
 #ifndef SEGUE_WEB_REPORT_H
 #define SEGUE_WEB_REPORT_H
 
@@ -21,8 +22,9 @@ enum report_form { REPORT_HTML, REPORT_MARKDOWN };
 struct report_file {
   struct buf *out;
   enum report_form form;
-  int64_t now_ms;  /* real time; 0: the report does not say when it was made */
-  size_t sessions; /* begun so far */
+  int64_t now_ms;       /* real time; 0: the report does not say when it was made */
+  size_t session_count; /* that it is to have, of those that are named; 0: one */
+  size_t sessions;      /* begun so far */
   size_t told_bytes;
   long left_out; /* judgments of this session */
   const struct view_session *session;

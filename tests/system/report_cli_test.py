@@ -6,7 +6,7 @@ import os
 import sys
 
 import browser
-from audit_logs import write
+from audit_logs import Log, START_MS, ZERO, session_id, write
 from support import Box, expect, main, of_type, records
 
 WORKFLOW = """
@@ -171,6 +171,36 @@ def folder():
         expect(len([r for r in few.rows if len(r) == 10 and r[1].count("-") == 4]) == len(done))
 
 
+def hostile_logs(folder, count):
+    """Sessions all of whose texts are long, and longer yet once they are escaped."""
+    os.mkdir(folder)
+    for n in range(count):
+        log, long = Log(START_MS + n * 60_000), "<\u202e&\"" * 20000
+        log.add("session_start", session=session_id(n), versions={"segue": "0.1.0"}, task=long,
+                workflow_sha256=ZERO, workflow={"name": f"{n}" + long, "movements": []}, config={"cwd": "/"})
+        log.add("turn_start", turn=1, movement=f"{n}" + long, iteration=1, movement_iteration=1)
+        log.add("judgment", turn=1, movement=f"{n}" + long, rule=None, condition=None, next=None, tag=None,
+                method=None, match_method=None, provider=f"{n}" + long, model=f"{n}" + long,
+                failure="rule_no_match", reason=long, stages=[])
+        log.add("session_end", outcome="failed", message=long, error={"class": f"{n}" + long}, turns=1, methods={})
+        with open(f"{folder}/{session_id(n)}.ndjson", "wb") as f:
+            f.write(log.bytes())
+
+
+def hostile_folder():
+    """However long the texts are, a report of 200 sessions stays below 2 MB, and says what is not in it."""
+    with Box() as box:
+        hostile_logs(box.logs, 200)
+        for words, status in (([box.logs], 0), (box.log_paths(), 1)):
+            text = report(box, *words, status=status)
+            expect(len(text.encode()) < 2_000_000, len(words), len(text.encode()))
+            expect("bytes left out)" in Page(text).all())
+            md = box.segue("report", *words, "--format", "md").stdout
+            expect(len(md) < 2_000_000 and b"bytes left out" in md, len(words), len(md))
+        one = report(box, box.log_paths()[0], status=1)
+        expect(len(one.encode()) < 1_000_000, len(one.encode()))
+
+
 def long_session(box, turns):
     """One that goes round, with judges that are not understood at once."""
     flow = box.file("flow.yaml", WORKFLOW + f"max_movements: {turns}\n")
@@ -239,4 +269,4 @@ def in_a_browser():
 
 
 if __name__ == "__main__":
-    sys.exit(main([one_session, hostile, folder, large, changed, in_a_browser]))
+    sys.exit(main([one_session, hostile, folder, hostile_folder, large, changed, in_a_browser]))

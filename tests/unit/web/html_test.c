@@ -2,6 +2,7 @@
 #include "web/html.h"
 
 #include "web/clean.h"
+#include "web/fit.h"
 #include "web/markdown.h"
 
 #include <setjmp.h>
@@ -37,6 +38,22 @@ static void links_lead_nowhere_else(void **state) {
   HTML(&h, ">");
   assert_string_equal(buf_c(&out), "<a href=\"sessions/%2E%2E%2Fx%3F%22y%23z%3A%FF/turns\">");
   buf_deinit(&out);
+}
+
+static void texts_fit(void **state) {
+  struct arena arena = {0};
+  (void)state;
+  struct str fit = fit_text(&arena, STR("short"), 5);
+  assert_true(str_eq_c(fit, "short"));
+  fit = fit_text(&arena, STR("longer"), 5);
+  assert_true(str_eq_c(fit, "longe... (1 bytes left out)"));
+  fit = fit_text(&arena, STR("<<<<<<"), 11); /* of which each takes five bytes */
+  assert_true(str_eq_c(fit, "<<... (4 bytes left out)"));
+  fit = fit_text(&arena, STR("\xE8\xA9\xA6\xE9\xA8\x93"), 5); /* no character is parted */
+  assert_true(str_eq_c(fit, "\xE8\xA9\xA6... (3 bytes left out)"));
+  fit = fit_text(&arena, STR("\xE2\x80\xAE"), 1);
+  assert_true(str_eq_c(fit, "... (3 bytes left out)"));
+  arena_deinit(&arena);
 }
 
 struct clean_case {
@@ -109,9 +126,8 @@ static void markdown_is_text(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(texts_are_escaped),
-      cmocka_unit_test(links_lead_nowhere_else),
-      cmocka_unit_test(cleaned),
+      cmocka_unit_test(texts_are_escaped), cmocka_unit_test(links_lead_nowhere_else),
+      cmocka_unit_test(texts_fit),         cmocka_unit_test(cleaned),
       cmocka_unit_test(markdown_is_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

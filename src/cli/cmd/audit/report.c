@@ -8,6 +8,7 @@
 #include "host/paths.h"
 #include "os/clock.h"
 #include "view/proof.h"
+#include "web/fit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +77,7 @@ static bool report_one(struct reporting *r, const struct store_ref *ref, struct 
   bool ok = proof_read(r->proof, ref, &proof, err);
   if (ok) {
     r->bad |= proof.state == VERIFY_BAD;
+    fit_session(&v, r->report.session_count);
     report_session(&r->report, &v, &proof);
     ok = report_all_turns(r, &v, ref, err);
     report_session_end(&r->report);
@@ -92,6 +94,7 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
   bool ok = view_folder_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
   if (ok) {
     view_folder_finish(&f);
+    fit_folder(&f);
     report_folder(&r->report, &f, str_from(where));
   }
   view_folder_deinit(&f);
@@ -185,6 +188,7 @@ static int report_run(int argc, char **argv) {
   ok = ok && (r.proof = proof_new(&err)) != NULL;
   ok = ok && report_title(&r, &args, &title, &err);
   if (ok) {
+    r.report.session_count = args.word_count;
     report_begin(&r.report, buf_view(&title));
     ok = report_words(&r, &args, &err);
     report_end(&r.report);
