@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from support import SEGUE, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import SEGUE, expect, interrupt, main, need_build, of_type, records, verified  # noqa: E402
 from daemon import API, LONG, SIMPLE, DaemonBox, Events, simple  # noqa: E402
 
 
@@ -360,8 +360,7 @@ def resuming():
             before = len(records(box.log(taken)))
             process = box.start("resume", box.log(taken))
             box.until(lambda: len(records(box.log(taken))) > before, "it is not resumed")
-            process.send_signal(signal.SIGINT)
-            process.communicate()
+            interrupt(process)
             if records(box.log(taken))[-1]["type"] == "session_stop":  # else it came too early
                 break
         box.serve("-n", "1")
@@ -385,8 +384,7 @@ def resuming():
         other = os.path.basename(box.begun()[-1])[:36]
         box.serve()
         resume(other, 409, "another program")
-        process.send_signal(signal.SIGINT)
-        process.communicate()
+        interrupt(process)
         resume(other, 409, "segue run")
         # a damaged log does not go on; what is wrong with it is told from then on
         odd = box.submit(workflow, replies)

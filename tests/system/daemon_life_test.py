@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from support import (SEGUE, Failed, expect, main, need_build, of_type, processes_of,  # noqa: E402
+from support import (SEGUE, Failed, expect, interrupt, main, need_build, of_type, processes_of,  # noqa: E402
                      records, sound, verdicts, verified)
 from daemon import LONG, ROOT, DaemonBox, Events, simple  # noqa: E402
 
@@ -96,8 +96,7 @@ def taken_over_and_stopped(box, sid):
         before = len(records(box.log(sid)))
         process = box.start("resume", box.log(sid))
         box.until(lambda: len(records(box.log(sid))) > before, "it is not resumed")
-        process.send_signal(signal.SIGINT)
-        process.communicate()
+        interrupt(process)
         if records(box.log(sid))[-1]["type"] == "session_stop":  # else it came too early
             break
     expect(records(box.log(sid))[-1]["reason"] == "interrupted", records(box.log(sid))[-1])
