@@ -40,11 +40,11 @@ static const char *const type_words[] = {
     [KEY_CONDITION] = "a label, when(EXPRESSION), or both: segue help expressions",
     [KEY_FACET] = "a name, a path, the text itself, or a list of them",
     [KEY_SECTION] = "a map of names to paths or texts",
-    [KEY_PROVIDERS] = "a provider, or a list: the first, then those to fall back to",
+    [KEY_PROVIDERS] = "a provider, or a list: the first one, then its fallbacks",
     [KEY_ARGV] = "a list: a program and its arguments",
     [KEY_VARIABLES] = "a list of names of environment variables",
-    [KEY_RUN] = "a list of programs, each perhaps with its first arguments",
-    [KEY_SCHEMA] = "the name of a ready schema, a path, or a JSON Schema",
+    [KEY_RUN] = "a list of programs, each optionally with its first arguments",
+    [KEY_SCHEMA] = "the name of a built-in schema, a path, or a JSON Schema",
     [KEY_ITEMS] = "a list, or MOVEMENT.FIELD",
     [KEY_INVARIANTS] = "a list of expressions, {command: [..]} or {ai: question}",
     [KEY_PARAMS] = "a map of names to defaults, or to {description, default}",
@@ -90,11 +90,11 @@ static void explain(const struct key_set *set, const struct key *k, struct buf *
   const char *example = key_example(set, k);
   struct buf line = {0};
   buf_printf(out, "%s%s of %s%s\n", out->n > 0 ? "\n" : "", k->name, set->what,
-             k->required ? ", which must have it" : "");
+             k->required ? " (required)" : "");
   if (k->alias != NULL)
     buf_printf(out, "  also written %s\n", k->alias);
   if (k->type == KEY_NOTED) {
-    buf_printf(&line, "It is read and left out: %s.", k->description);
+    buf_printf(&line, "This key is accepted and ignored: %s.", k->description);
     put_wrapped(out, buf_c(&line));
     buf_deinit(&line);
     return;

@@ -118,19 +118,19 @@ def plan_and_review_at_once():
     runs("plan-review", [("plan", 1), ("implement", 1), ("reviews", 2), ("reviews.arch", 1),
                          ("reviews.qa", 2), ("fix", 1), ("reviews", 1), ("reviews.arch", 1),
                          ("reviews.qa", 1)],
-         ["piece_config is left out", "allowed_tools is left out"])
+         ["piece_config is ignored", "allowed_tools is ignored"])
 
 
 def three_vote():
     runs("magi", [("magi", 1), ("magi.melchior", 1), ("magi.balthasar", 2), ("magi.casper", 1)],
-         ["piece_config is left out", "allowed_tools is left out"])
+         ["piece_config is ignored", "allowed_tools is ignored"])
 
 
 def two_reviewers_and_a_fix():
     runs("review-fix", [("review", 2), ("review.code", 1), ("review.security", 2), ("fix", 1),
                         ("review", 1), ("review.code", 1), ("review.security", 1),
                         ("supervise", 1)],
-         ["piece_config is left out", "allowed_tools is left out", "is read as"])
+         ["piece_config is ignored", "allowed_tools is ignored", "is read as"])
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"json", 0, NULL, "as one JSON object", false},
+    {"json", 0, NULL, "print one JSON object", false},
     {0},
 };
 

@@ -11,14 +11,14 @@ static const char *const on_exceed[] = {"finish", "stop", NULL};
    .type = KEY_INTEGER,                                                                            \
    .min = 1,                                                                                       \
    .max = LIMIT_BUDGET_TOKENS,                                                                     \
-   .description = "Most tokens, input and output together."},                                      \
+   .description = "The most tokens, input and output together."},                                  \
       {.name = "cost",                                                                             \
        .type = KEY_NUMBER,                                                                         \
        .max = LIMIT_COST_USD,                                                                      \
-       .description = "Most US dollars."},                                                         \
+       .description = "The most US dollars."},                                                     \
   {                                                                                                \
     .name = "time", .type = KEY_LINE, .check = limits_check_duration,                              \
-    .description = "Longest time that calls may take, all together, such as 90m; waiting for "     \
+    .description = "The longest time that all calls together may take, such as 90m; waiting for "  \
                    "limits or people does not count."                                              \
   }
 
@@ -31,22 +31,22 @@ static const struct key budget_list[] = {
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_BUDGET_CALLS,
-     .description = "Most calls, of judges and for corrections too; one that is repeated counts "
-                    "once."},
+     .description = "The most calls, including those to judges and for corrections; a repeated "
+                    "call counts once."},
     {.name = "movements",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_MOVEMENTS,
-     .description = "Most turns; of a movement, how often it may be entered."},
+     .description = "The most turns; in a movement, how often it may be entered."},
     {.name = "call",
      .type = KEY_SET,
      .set = &budget_call_keys,
-     .description = "Most that one call may use with all its attempts."},
+     .description = "What one call may use at most, with all its attempts."},
     {.name = "on_exceed",
      .type = KEY_CHOICE,
      .words = on_exceed,
-     .description = "finish (default): a call that runs when the limit is reached is finished. "
-                    "stop: it is ended once its usage passes the limit."},
+     .description = "finish (default): a call that is running when the limit is reached may "
+                    "finish. stop: it is ended once its usage exceeds the limit."},
     {0},
 };
 const struct key_set budget_keys = {"a budget", "budget", budget_list};
@@ -57,17 +57,17 @@ static const struct key limits_list[] = {
     {.name = "memory",
      .type = KEY_LINE,
      .check = limits_check_memory,
-     .description = "Most memory, such as 4G."},
+     .description = "The most memory, such as 4G."},
     {.name = "cpus",
      .type = KEY_NUMBER,
      .min = 0.1,
      .max = LIMIT_CALL_CPUS,
-     .description = "Most processors at once, such as 2 or 0.5."},
+     .description = "The most processors at once, such as 2 or 0.5."},
     {.name = "pids",
      .type = KEY_INTEGER,
      .min = 8,
      .max = LIMIT_CALL_PIDS,
-     .description = "Most processes and threads at once."},
+     .description = "The most processes and threads at once."},
     {0},
 };
 const struct key_set limits_keys = {"limits", "limits", limits_list};
@@ -81,55 +81,57 @@ static const struct key guards_list[] = {
      .type = KEY_INTEGER,
      .min = 2,
      .max = LIMIT_GUARD_TIMES,
-     .description = "A tool that is used so many times in a row with the same argument ends its "
-                    "call (class looping)."},
+     .description = "If an agent uses one tool this many times in a row with the same argument, "
+                    "its call is ended (class looping)."},
     {.name = "on_same_tool",
      .type = KEY_CHOICE,
      .words = actions,
-     .description = "Then: stop (default), warn (a note in the log) or ignore."},
+     .description = "What happens then: stop (default), warn (a note in the log) or ignore."},
     {.name = "same_failure",
      .type = KEY_INTEGER,
      .min = 2,
      .max = LIMIT_GUARD_TIMES,
-     .description = "A command's movement that comes back so many times with the same failing "
-                    "output (digits aside) and no file changed meanwhile stops the session."},
+     .description = "If a command's movement fails this many times with the same output (digits "
+                    "aside) and no file has changed meanwhile, the session stops."},
     {.name = "on_same_failure",
      .type = KEY_CHOICE,
      .words = actions,
-     .description = "Then: stop (default), warn or ignore."},
+     .description = "What happens then: stop (default), warn or ignore."},
     {.name = "same_movement",
      .type = KEY_INTEGER,
      .min = 2,
      .max = LIMIT_GUARD_TIMES,
-     .description = "A movement that was entered so many times in a row stops the session before "
-                    "it is entered again."},
+     .description = "If a movement has been entered this many times in a row, the session stops "
+                    "before it is entered again."},
     {.name = "on_same_movement",
      .type = KEY_CHOICE,
      .words = actions,
-     .description = "Then: stop (default), warn or ignore."},
+     .description = "What happens then: stop (default), warn or ignore."},
     {0},
 };
 const struct key_set guards_keys = {"guards", "guards", guards_list};
 
 static const struct key gate_list[] = {
-    {.name = "name", .type = KEY_NAME, .description = "Its name: gate1, gate2, ... without one."},
+    {.name = "name",
+     .type = KEY_NAME,
+     .description = "The gate's name (default: gate1, gate2, ...)."},
     {.name = "command",
      .type = KEY_ARGV,
      .required = true,
-     .description = "The program and its arguments (no shell); exit 0 is a pass."},
+     .description = "The program and its arguments (no shell); exit status 0 is a pass."},
     {.name = "tests",
      .type = KEY_LINE,
      .check = limits_check_tests,
-     .description = "How it tells its tests, as in a movement: a 0 without a test that passed is "
-                    "no pass."},
+     .description = "How it reports its tests, as in a movement: exit status 0 without a passed "
+                    "test is not a pass."},
     {.name = "timeout",
      .type = KEY_LINE,
      .check = limits_check_duration,
-     .description = "Longest time of one run, such as 10m (default 1h)."},
+     .description = "The longest time that one run may take, such as 10m (default 1h)."},
     {.name = "cwd",
      .type = KEY_LINE,
      .check = limits_check_cwd,
-     .description = "The folder, below the session's, in which it runs."},
+     .description = "The folder, below the session's, that it runs in."},
     {0},
 };
 const struct key_set gate_keys = {"a gate", "gate", gate_list};

@@ -13,20 +13,20 @@ static const struct key option_list[] = {
      .or_null = true,
      .type = KEY_NUMBER,
      .max = 2,
-     .description =
-         "Sampling temperature, 0 to 2; sent only where it is written. null takes one away."},
+     .description = "The sampling temperature, 0 to 2; sent only if it is set. null removes an "
+                    "inherited one."},
     {.name = "seed",
      .or_null = true,
      .type = KEY_INTEGER,
      .min = -1e15,
      .max = 1e15,
-     .description = "Seed of the sampling, where the backend has one."},
+     .description = "The sampling seed, if the backend takes one."},
     {.name = "max_tokens",
      .or_null = true,
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_OPTION_TOKENS,
-     .description = "Most tokens of one answer."},
+     .description = "The most tokens in one answer."},
     {.name = "effort",
      .or_null = true,
      .type = KEY_LINE,
@@ -43,54 +43,53 @@ static const struct key judge_list[] = {
     {.name = "stages",
      .type = KEY_STAGES,
      .words = stage_words,
-     .description = "The ways to judge, in this order; the next is tried when one gives no rule. "
+     .description = "The ways to judge, in order; the next one is tried when one yields no rule. "
                     "[phase1_tag] alone calls no model."},
     {.name = "provider",
      .type = KEY_PROVIDERS,
-     .description = "Who judges; the movement's provider when it is not set. A list names those to "
-                    "fall back to."},
+     .description = "The provider that judges (default: the movement's provider). In a list, the "
+                    "others are fallbacks."},
     {.name = "model", .type = KEY_LINE, .description = "The judge's model."},
     {.name = "options",
      .type = KEY_SET,
      .set = &options_keys,
-     .description = "Sampling options of the judge's calls."},
+     .description = "Sampling options for the judge's calls."},
     {.name = "effort",
      .or_null = true,
      .type = KEY_LINE,
-     .description = "How hard judges think (default low, where the model is known to take one); "
-                    "null: the backend's own."},
+     .description = "How hard judges think (default low, for models known to take an effort); "
+                    "null: the backend's default."},
     {.name = "timeout_ms",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_CALL_WALL_MS,
-     .description = "Most milliseconds of one judge call (default 600000)."},
+     .description = "The most milliseconds that one judge call may take (default 600000)."},
     {.name = "max_reasks",
      .type = KEY_INTEGER,
      .max = LIMIT_REASK_COUNT,
-     .description = "How often a stage asks again after an answer that breaks the schema "
-                    "(default 0)."},
+     .description =
+         "How often a stage asks again after an answer that does not fit the schema (default 0)."},
     {.name = "panel",
      .type = KEY_PANEL,
      .max = LIMIT_PANEL_COUNT,
      .words = no_words,
-     .description = "Two to seven providers that vote in each stage that calls; the same one may "
-                    "stand there several times. none takes the workflow's panel away."},
+     .description = "Two to seven providers that vote in each stage that calls a model; the same "
+                    "one may be listed several times. none removes the workflow's panel."},
     {.name = "agree",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_PANEL_COUNT,
-     .description = "How many votes must say the same (default: more than half)."},
+     .description = "How many votes must agree (default: more than half)."},
     {.name = "order",
      .type = KEY_CHOICE,
      .words = order_words,
-     .description = "rotate (default): each vote is asked with the rules in another order, their "
-                    "numbers kept. fixed: all in the file's."},
+     .description = "rotate (default): each voter gets the rules in a different order, with their "
+                    "numbers kept. fixed: all get them in the file's order."},
     {.name = "else",
      .type = KEY_CHOICE,
      .words = split_words,
-     .description =
-         "Not enough agree: next (default) tries the next stage, ask asks a person which "
-         "rule holds: see segue inbox."},
+     .description = "What happens when too few agree: next (default) tries the next stage; ask "
+                    "asks a person which rule holds, see segue inbox."},
     {0},
 };
 const struct key_set judge_keys = {"judge", "judge", judge_list};
@@ -99,17 +98,18 @@ static const struct key rule_list[] = {
     {.name = "condition",
      .type = KEY_CONDITION,
      .required = true,
-     .description = "When the rule holds: a label that a judge reads, when(EXPR) on exit, "
-                    "last_exit, iteration, movement_iteration, changed, files, tests, checks and "
+     .description = "When the rule holds: a label for a judge, when(EXPR) on exit, last_exit, "
+                    "iteration, movement_iteration, changed, files, tests, checks and "
                     "structured.MOVEMENT.FIELD, or label && when(EXPR)."},
     {.name = "next",
      .type = KEY_NAME,
-     .description = "Where it leads: a movement's name, COMPLETE or ABORT. A rule of a child in "
-                    "parallel has none, every other one must."},
+     .description = "Where the rule leads: a movement's name, COMPLETE or ABORT. Every rule needs "
+                    "it, except those of a child in parallel, which cannot have it."},
     {.name = "return",
      .type = KEY_LINE,
-     .description = "Instead of next, in a workflow that others call: the label of `returns` with "
-                    "which it ends; run by itself the session is complete."},
+     .description =
+         "Used instead of next in a workflow that others call: the label from `returns` that it "
+         "ends with. If the workflow is run by itself, the session is complete."},
     {.name = "appendix", .type = KEY_TEXT, .description = "A text shown together with the rule."},
     {.name = "interactive_only",
      .type = KEY_BOOL,
@@ -117,9 +117,9 @@ static const struct key rule_list[] = {
                     "(default false)."},
     {.name = "requires_user_input",
      .type = KEY_BOOL,
-     .description = "When the rule holds, a person is asked what the answer asks, and the same "
-                    "movement runs again with what was answered; next is not followed "
-                    "(default false)."},
+     .description =
+         "When the rule holds, a person is asked what the answer asks, and the same movement runs "
+         "again with the person's reply; next is not followed (default false)."},
     {0},
 };
 const struct key_set rule_keys = {"a rule", "rule", rule_list};

@@ -30,89 +30,88 @@ static const struct key movement_list[] = {
     {.name = "description", .type = KEY_TEXT, .description = "What the movement is for."},
     {.name = "call",
      .type = KEY_LINE,
-     .description = "Another workflow instead of work of its own: a path below this file's folder, "
-                    "or the name of one beside it, of the user's or of segue's. Its movements "
-                    "become NAME/THEIRS; the conditions of the rules are its returns, COMPLETE "
-                    "and ABORT."},
+     .description =
+         "Another workflow, run in place of this movement: a path below this file's folder, or the "
+         "name of a workflow beside it, of the user's or of segue's. Its movements become "
+         "NAME/THEIRS; the conditions of the rules are its returns, COMPLETE and ABORT."},
     {.name = "args",
      .type = KEY_ARGS,
      .description = "Texts for the params of the workflow that is called."},
     {.name = "uses",
      .type = KEY_LINE,
-     .description = "A file with keys of a movement, on which this movement's keys are laid: a "
-                    "path, or NAME for fragments/NAME.yaml where facets are looked for."},
+     .description = "A file with keys of a movement, which this movement's own keys override: a "
+                    "path, or NAME for fragments/NAME.yaml in the folders of facets."},
     {.name = "with",
      .type = KEY_ARGS,
      .description = "Texts for the params of the fragment that is used."},
     {.name = "provider",
      .type = KEY_PROVIDERS,
-     .description =
-         "Who works on this movement; the workflow's provider when it is not set. A list "
-         "names those to fall back to, in this order."},
-    {.name = "model", .type = KEY_LINE, .description = "The model of this movement."},
+     .description = "The provider that works on this movement (default: the workflow's provider). "
+                    "In a list, the others are fallbacks, in that order."},
+    {.name = "model", .type = KEY_LINE, .description = "The model for this movement."},
     {.name = "options",
      .type = KEY_SET,
      .set = &options_keys,
      .description = "Sampling options; they replace the workflow's as a whole."},
     {.name = "command",
      .type = KEY_ARGV,
-     .description = "Runs this program with these arguments (no shell) instead of an agent; the "
-                    "instruction is its standard input, exit its exit status. The program segue is "
-                    "the one that runs the session."},
+     .description = "A program and its arguments, run (without a shell) instead of an agent; the "
+                    "instruction is its standard input, and exit is its exit status. If the "
+                    "program is segue, it is the one that runs the session."},
     {.name = "integrate",
      .type = KEY_NAME,
-     .description = "Merges the branches of this group, whose child says workspace: worktree, one "
-                    "behind the other into what the session stands on. Exit 0: all are in. Exit "
-                    "1: the files in conflict stand in the tree with git's marks; once they are "
-                    "resolved, run it again."},
+     .description =
+         "The group whose branches are merged, one after another, into what the session stands on; "
+         "its child must have workspace: worktree. Exit 0: all are merged. Exit 1: the files in "
+         "conflict are in the tree with git's markers; once they are resolved, run it again."},
     {.name = "tests",
      .type = KEY_LINE,
      .check = limits_check_tests,
-     .description = "How the command tells its tests: ctest, pytest, go, cargo, jest, tap or "
-                    "junit:PATH (a report, or a folder of them). when() knows tests.passed, "
-                    "tests.failed and tests.skipped; an exit of 0 without a test that passed, or "
-                    "with one that failed, counts as 1."},
+     .description =
+         "How the command reports its tests: ctest, pytest, go, cargo, jest, tap or junit:PATH (a "
+         "report, or a folder of reports). when() can use tests.passed, tests.failed and "
+         "tests.skipped; exit status 0 without a passed test, or with a failed one, counts as 1."},
     {.name = "timeout",
      .type = KEY_LINE,
      .check = limits_check_duration,
-     .description = "Longest time of one call of this movement, such as 90s, 15m or 2h "
-                    "(default 1h)."},
+     .description = "The longest time that one call of this movement may take, such as 90s, 15m or "
+                    "2h (default 1h)."},
     {.name = "stall",
      .type = KEY_LINE,
      .check = limits_check_duration,
-     .description = "Longest time without a sign of life in a call of its command or agent "
-                    "(default: of a command 15m, of an agent as its profile says)."},
+     .description = "The longest time that its command or agent may show no sign of life during a "
+                    "call (default: 15m for a command; for an agent, as its profile says)."},
     {.name = "cwd",
      .type = KEY_LINE,
      .check = limits_check_cwd,
-     .description = "The folder, below the session's, in which its command or agent works; "
-                    "{structured:MOVEMENT.FIELD} is a value of an earlier movement."},
+     .description = "The folder, below the session's, that its command or agent works in; "
+                    "{structured:MOVEMENT.FIELD} is a value from an earlier movement."},
     {.name = "budget",
      .type = KEY_SET,
      .set = &budget_keys,
-     .description = "What all turns of this movement may use together; a group's with its "
-                    "children's."},
+     .description = "What all turns of this movement may use together; a group's budget includes "
+                    "its children."},
     {.name = "gates",
      .type = KEY_SET_LIST,
      .set = &gate_keys,
      .max = LIMIT_GATE_COUNT,
-     .description = "Commands that must pass, in this order, before the rules lead on (but not to "
-                    "ABORT): a failure goes back to this movement, with the command's output as "
-                    "the previous response."},
+     .description =
+         "Commands that must pass, in this order, before the rules lead on (except to ABORT). On a "
+         "failure this movement runs again, with the command's output as the previous response."},
     {.name = "gate_runs",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_GUARD_TIMES,
-     .description = "How often each gate may run in a session (default 10); with its last failure "
+     .description = "How often each gate may run in a session (default 10). If its last run fails, "
                     "the session waits for a person."},
     {.name = "gate",
      .type = KEY_BOOL,
-     .description = "Of a command: it is a gate. Its output holds what it writes to stderr, too, "
-                    "and after exit 0 the previous response stays what it was (default false)."},
+     .description = "Whether this command is a gate: its output then includes stderr, and after "
+                    "exit status 0 the previous response stays as it was (default false)."},
     {.name = "guards",
      .type = KEY_SET,
      .set = &guards_keys,
-     .description = "Guards of this movement, on top of the workflow's."},
+     .description = "Guards for this movement, on top of the workflow's."},
     {.name = "persona",
      .type = KEY_FACET,
      .facet = FACET_PERSONA,
@@ -120,7 +119,7 @@ static const struct key movement_list[] = {
     {.name = "policy",
      .type = KEY_FACET,
      .facet = FACET_POLICY,
-     .description = "What the agent must heed: a name, a path, a text, or a list of them."},
+     .description = "What the agent must follow: a name, a path, a text, or a list of them."},
     {.name = "knowledge",
      .type = KEY_FACET,
      .facet = FACET_KNOWLEDGE,
@@ -136,8 +135,8 @@ static const struct key movement_list[] = {
                     "{branches:GROUP}."},
     {.name = "bare_prompt",
      .type = KEY_BOOL,
-     .description = "Whether the prompt is the instruction alone, without the task, the previous "
-                    "answer and the words around them (default false)."},
+     .description = "Whether the prompt is only the instruction, without the task, the previous "
+                    "answer and segue's own text (default false)."},
     {.name = "permission",
      .type = KEY_CHOICE,
      .words = permission_words,
@@ -147,56 +146,56 @@ static const struct key movement_list[] = {
     {.name = "run",
      .type = KEY_RUN,
      .max = LIMIT_RUN_COUNT,
-     .description = "The programs that the agent may run with permission edit, each a program and "
-                    "perhaps its first arguments: [make, ./dev, npm test] (default none)."},
+     .description = "The programs that the agent may run with permission edit, each optionally "
+                    "with its first arguments: [make, ./dev, npm test] (default none)."},
     {.name = "edit", .type = KEY_BOOL, .description = "true: another word for permission: edit."},
     {.name = "sandbox",
      .type = KEY_CHOICE,
      .words = sandbox_words,
-     .description =
-         "What the kernel holds the programs of this movement to. guard (default of "
-         "agents): read all but secrets, write the working directory, their own state "
-         "and caches. strict: of the home folder only the working directory and their "
-         "own state. container: nothing of the machine but these, in an image. off (default "
-         "of commands): nothing is held."},
+     .description = "What the kernel lets this movement's programs do. guard (default for agents): "
+                    "read everything except secrets, and write the working directory, their own "
+                    "state and caches. strict: of the home folder, use only the working directory "
+                    "and their own state. container: run in an image, with nothing of the machine "
+                    "but these two. off (default for commands): no restriction."},
     {.name = "image",
      .type = KEY_LINE,
-     .description = "The image that sandbox: container runs its programs in; it must be there. "
-                    "Default: image of sandbox in the user's configuration."},
+     .description = "The image that sandbox: container runs its programs in; it must already "
+                    "exist. Default: sandbox.image in the user's configuration."},
     {.name = "network",
      .type = KEY_CHOICE,
      .words = network_words,
-     .description =
-         "What its sandboxed programs reach of the network: open (default): all. api: the hosts "
-         "that their backend needs, by name. none: nothing."},
+     .description = "What its sandboxed programs can reach on the network. open (default): "
+                    "everything. api: the hosts that their backend needs, by name. none: nothing."},
     {.name = "limits",
      .type = KEY_SET,
      .set = &limits_keys,
-     .description = "What its programs may take of the machine, all of a call together. Where the "
-                    "user's configuration says less, that counts."},
+     .description =
+         "How much of the machine its programs may use, all programs of a call together. Where the "
+         "user's configuration sets a lower limit, that one counts."},
     {.name = "secrets",
      .type = KEY_VARIABLES,
-     .description = "Variables of `secrets` in the user's configuration that this movement's agent "
-                    "or command gets; judges and other movements do not."},
+     .description =
+         "Variables, listed in `secrets` of the user's configuration, that this movement's agent "
+         "or command gets; judges and other movements do not get them."},
     {.name = "required_permission_mode",
      .alias = "permission_mode",
      .type = KEY_CHOICE,
      .words = permission_words,
-     .description = "The least that the agent must be allowed: readonly, edit or full; more than "
-                    "`edit` gives when it is higher."},
+     .description = "The least that the agent must be allowed to do: readonly, edit or full; it "
+                    "counts where it is more than `edit` gives."},
     {.name = "session",
      .type = KEY_CHOICE,
      .words = session_words,
-     .description = "continue: the agent's own conversation of an earlier run with the same "
-                    "session_key goes on, where the backend can; refresh: a new one each time "
-                    "(default continue)."},
+     .description =
+         "continue (default): the agent continues its conversation from an earlier run with the "
+         "same session_key, if the backend can. refresh: each run starts a new conversation."},
     {.name = "session_key",
      .type = KEY_NAME,
      .description = "Movements with the same key share the agent's conversation (default: those "
                     "with the same persona, else the movement alone)."},
     {.name = "pass_previous_response",
      .type = KEY_BOOL,
-     .description = "Whether the prompt holds the previous movement's answer (default true)."},
+     .description = "Whether the prompt includes the previous movement's answer (default true)."},
     {.name = "structured_output",
      .type = KEY_SET,
      .set = &structured_keys,
@@ -206,72 +205,72 @@ static const struct key movement_list[] = {
     {.name = "report",
      .type = KEY_NAME,
      .check = contract_check_name,
-     .description = "The answer itself is kept as this file, such as plan.md, in the session's "
-                    "folder of reports; {report:plan.md} is its text later."},
+     .description = "Saves the answer itself as this file, such as plan.md, in the session's "
+                    "report folder; later movements get its text as {report:plan.md}."},
     {.name = "output_contracts",
      .type = KEY_SET,
      .set = &contracts_keys,
-     .description = "Reports that the agent writes when its work is done: a call each that goes "
-                    "on with its conversation. segue writes the files; {report:FILE} is the text "
-                    "of one later."},
+     .description = "Reports that the agent is asked for when its work is done, with one call each "
+                    "that continues its conversation. segue writes the files; later movements get "
+                    "the text as {report:FILE}."},
     {.name = "ask",
      .type = KEY_SET,
      .set = &ask_keys,
-     .description = "A person answers instead of an agent. The session waits without holding a "
-                    "place; segue inbox lists what waits, segue answer says it."},
+     .description = "A person answers instead of an agent. The session waits without occupying a "
+                    "place; segue inbox lists open questions, and segue answer answers them."},
     {.name = "approve",
      .type = KEY_SET,
      .set = &approve_keys,
      .or_true = true,
-     .description = "A person sees what would be run and approves or rejects it before the "
-                    "movement begins."},
+     .description =
+         "Before the movement begins, a person sees what would be run and approves or rejects it."},
     {.name = "judge",
      .type = KEY_SET,
      .set = &judge_keys,
-     .description = "How this movement is judged; its keys go on top of the workflow's judge."},
+     .description = "How this movement is judged; its keys override the workflow's judge."},
     {.name = "provider_options",
      .type = KEY_NOTED,
-     .description = "a provider's settings stand in segue's configuration, sampling in options"},
+     .description = "a provider's settings belong in segue's configuration, sampling in options"},
     {.name = "capabilities",
      .type = KEY_NOTED,
-     .description = "a provider's settings stand in segue's configuration"},
+     .description = "a provider's settings belong in segue's configuration"},
     {.name = "mcp_servers",
      .type = KEY_NOTED,
      .description = "an agent program reads its MCP servers from its own configuration"},
     {.name = "tags", .type = KEY_NOTED, .description = "each movement names its provider itself"},
     {.name = "allowed_tools",
      .type = KEY_NOTED,
-     .description = "Edit and Write in it mean permission: edit where the movement says nothing "
-                    "else, Bash(make *) means run: [make]"},
+     .description = "Edit and Write in it mean permission: edit unless the movement says "
+                    "otherwise, and Bash(make *) means run: [make]"},
     {.name = "parallel",
      .type = KEY_SET_LIST,
      .set = &movement_keys,
      .max = LIMIT_GROUP_COUNT,
-     .description = "Movements that run at once instead of an agent's work. Their answers, joined "
-                    "under their names, are this movement's; its rules may be all(\"label\"), "
-                    "any(\"label\") and when(votes.label >= 2)."},
+     .description = "Movements that run at the same time, in place of an agent. Their answers, "
+                    "joined under their names, are this movement's answer; its rules may use "
+                    "all(\"label\"), any(\"label\") and when(votes.label >= 2)."},
     {.name = "concurrency",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_GROUP_COUNT,
-     .description = "How many children of parallel run at once (default: all; of for_each: 4)."},
+     .description = "How many children of parallel run at once (default: all; with for_each: 4)."},
     {.name = "for_each",
      .type = KEY_ITEMS,
      .max = LIMIT_ITEM_COUNT,
-     .description =
-         "The one child of parallel runs once for each item of this list, or of the list "
-         "MOVEMENT.FIELD that a structured_output made. Its instruction knows {item}, "
-         "{item.FIELD} and {index} (from 1)."},
+     .description = "Runs the only child of parallel once for each item of this list, or of the "
+                    "list MOVEMENT.FIELD from a structured_output. Its instruction can use {item}, "
+                    "{item.FIELD} and {index} (from 1)."},
     {.name = "stop_on",
      .type = KEY_CHOICE,
      .words = stop_words,
-     .description = "error: a child that failed ends its siblings, which get no verdict (default: "
-                    "they go on, and their work is kept)."},
+     .description = "error: if a child fails, its siblings are ended without a verdict (default: "
+                    "they continue, and their work is kept)."},
     {.name = "workspace",
      .type = KEY_CHOICE,
      .words = workspace_words,
-     .description = "Of a child: worktree gives it a git worktree and a branch of its own, from "
-                    "where the session stands; here (default): it works where the session does."},
+     .description =
+         "Where a child works. worktree: in its own git worktree, on its own branch that starts "
+         "where the session stands. here (default): where the session works."},
     {.name = "rules",
      .type = KEY_SET_LIST,
      .required = true,
@@ -285,21 +284,21 @@ const struct key_set movement_keys = {"a movement", "movement", movement_list};
 static const struct key loop_judge_list[] = {
     {.name = "provider",
      .type = KEY_PROVIDERS,
-     .description = "Who judges the loop; the workflow's provider when it is not set. A list names "
-                    "those to fall back to."},
-    {.name = "model", .type = KEY_LINE, .description = "Its model."},
+     .description = "The provider that judges the loop (default: the workflow's provider). In a "
+                    "list, the others are fallbacks."},
+    {.name = "model", .type = KEY_LINE, .description = "The judge's model."},
     {.name = "options",
      .type = KEY_SET,
      .set = &options_keys,
-     .description = "Its sampling options; they replace the workflow's as a whole."},
+     .description = "The judge's sampling options; they replace the workflow's as a whole."},
     {.name = "persona",
      .type = KEY_FACET,
      .facet = FACET_PERSONA,
-     .description = "Who judges: the name of a persona, a path, or the text itself."},
+     .description = "Who the judge is: the name of a persona, a path, or the text itself."},
     {.name = "policy",
      .type = KEY_FACET,
      .facet = FACET_POLICY,
-     .description = "What the judge must heed: a name, a path, a text, or a list of them."},
+     .description = "What the judge must follow: a name, a path, a text, or a list of them."},
     {.name = "knowledge",
      .type = KEY_FACET,
      .facet = FACET_KNOWLEDGE,
@@ -308,18 +307,18 @@ static const struct key loop_judge_list[] = {
      .alias = "instruction_template",
      .type = KEY_FACET,
      .facet = FACET_INSTRUCTION,
-     .description = "What to judge (default: whether the rounds bring progress). Variables: those "
-                    "of a movement, {cycle} and {cycle_count}."},
+     .description = "What to judge (default: whether the rounds make progress). Variables: those "
+                    "of a movement, and {cycle} and {cycle_count}."},
     {.name = "judge",
      .type = KEY_SET,
      .set = &judge_keys,
-     .description = "How its answer is judged; its keys go on top of the workflow's judge."},
+     .description = "How the judge's answer is judged; its keys override the workflow's judge."},
     {.name = "rules",
      .type = KEY_SET_LIST,
      .required = true,
      .set = &rule_keys,
      .max = LIMIT_RULE_COUNT,
-     .description = "Where to go next, in place of the cycle's next round."},
+     .description = "Where to go next, instead of into the cycle's next round."},
     {0},
 };
 const struct key_set loop_judge_keys = {"a loop's judge", "loop_judge", loop_judge_list};
@@ -330,7 +329,7 @@ static const struct key monitor_list[] = {
      .required = true,
      .min = 2,
      .max = LIMIT_CYCLE_COUNT,
-     .description = "The movements of the loop, in their order, each once."},
+     .description = "The movements of the loop, in order, each once."},
     {.name = "ignore",
      .alias = "ignore_steps",
      .type = KEY_NAMES,
@@ -341,13 +340,13 @@ static const struct key monitor_list[] = {
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_MOVEMENTS,
-     .description = "How many times in a row the cycle is gone through before the judge is asked "
-                    "(default 3)."},
+     .description =
+         "How many times in a row the cycle may run before the judge is asked (default 3)."},
     {.name = "judge",
      .type = KEY_SET,
      .required = true,
      .set = &loop_judge_keys,
-     .description = "Who is asked when the cycle would be entered once more."},
+     .description = "The judge that is asked when the cycle would be entered once more."},
     {0},
 };
 const struct key_set monitor_keys = {"a loop monitor", "monitor", monitor_list};
@@ -357,26 +356,28 @@ static const struct key workflow_list[] = {
     {.name = "description", .type = KEY_TEXT, .description = "What the workflow is for."},
     {.name = "params",
      .type = KEY_PARAMS,
-     .description = "What the workflow takes: NAME: default, or NAME: {description: .., default: "
-                    "..}; without a default it must be given. {input:NAME} is its value: of args "
-                    "where the workflow is called, of --input NAME=VALUE where it is run."},
+     .description =
+         "The inputs of the workflow: NAME: default, or NAME: {description: .., default: ..}; an "
+         "input without a default must be given. {input:NAME} is its value, from args where the "
+         "workflow is called, or from --input NAME=VALUE where it is run."},
     {.name = "returns",
      .type = KEY_LABELS,
-     .description = "Labels with which the workflow can end when it is called, besides COMPLETE "
-                    "and ABORT; a rule with return: LABEL ends it so."},
+     .description = "The labels that the workflow can end with when it is called, besides COMPLETE "
+                    "and ABORT; a rule with return: LABEL ends it that way."},
     {.name = "outputs",
      .type = KEY_OUTPUTS,
-     .description = "What a complete session returns, NAME: text with the variables of an "
-                    "instruction; a text that is one {structured:MOVEMENT.FIELD} is that value."},
+     .description =
+         "What a complete session returns: NAME: text, with the variables of an instruction. A "
+         "text that consists of one {structured:MOVEMENT.FIELD} is that value."},
     {.name = "language",
      .type = KEY_CHOICE,
      .words = languages,
-     .description = "Language of the prompts that segue writes (default en)."},
+     .description = "The language of the prompts that segue writes (default en)."},
     {.name = "schema_as",
      .type = KEY_CHOICE,
      .words = describe_form_names,
-     .description = "How a backend without a schema mode of its own is told a schema: a line a "
-                    "field (prompt, the default), types, or the JSON Schema itself."},
+     .description = "How a schema is described to a backend that has no schema mode: one line for "
+                    "each field (prompt, the default), as types, or as the JSON Schema itself."},
     {.name = "initial_movement",
      .alias = "initial_step",
      .type = KEY_NAME,
@@ -387,31 +388,31 @@ static const struct key workflow_list[] = {
      .min = 1,
      .max = LIMIT_MOVEMENTS,
      .words = infinite,
-     .description = "Most movements of one session, or infinite (default 10)."},
+     .description = "The most movements in one session, or infinite (default 10)."},
     {.name = "budget",
      .type = KEY_SET,
      .set = &budget_keys,
-     .description = "What a session may use: no call starts and no movement is entered once a sum "
-                    "has reached its limit. The session stops, and segue resume --add-budget goes "
-                    "on."},
+     .description =
+         "What a session may use: once a total has reached its limit, no call starts and no "
+         "movement is entered. The session stops, and segue resume --add-budget continues it."},
     {.name = "protect",
      .type = KEY_TEXTS,
      .max = LIMIT_PROTECT_COUNT,
-     .description = "Paths that no movement may change, such as tests/** or *.lock: one that does "
-                    "stops the session, and a resume is a person's word that it may be."},
+     .description = "Paths that no movement may change, such as tests/** or *.lock. If one does, "
+                    "the session stops; resuming it is a person's consent to the change."},
     {.name = "guards",
      .type = KEY_SET,
      .set = &guards_keys,
-     .description = "What goes round and round is stopped, or told: see its keys."},
+     .description = "What to do about agents and movements that go in circles: see its keys."},
     {.name = "provider",
      .type = KEY_PROVIDERS,
-     .description = "Who works on the movements that name no provider. A list names those to fall "
-                    "back to, in this order."},
+     .description = "The provider for movements that name none. In a list, the others are "
+                    "fallbacks, in that order."},
     {.name = "model", .type = KEY_LINE, .description = "The model that goes with the provider."},
     {.name = "options",
      .type = KEY_SET,
      .set = &options_keys,
-     .description = "Sampling options of all agent movements that set none."},
+     .description = "Sampling options for agent movements that set none."},
     {.name = "judge",
      .type = KEY_SET,
      .set = &judge_keys,
@@ -419,8 +420,9 @@ static const struct key workflow_list[] = {
     {.name = "workspace",
      .type = KEY_CHOICE,
      .words = workspace_words,
-     .description = "here (default): in the working directory, where one session at a time edits. "
-                    "worktree: in a git worktree on a branch of its own."},
+     .description =
+         "Where a session works. here (default): in the working directory, which one session at a "
+         "time may edit. worktree: in its own git worktree, on its own branch."},
     {.name = "commit",
      .type = KEY_CHOICE,
      .words = commit_words,
@@ -429,29 +431,29 @@ static const struct key workflow_list[] = {
     {.name = "branch",
      .type = KEY_LINE,
      .check = worktree_check_branch,
-     .description = "The name of a worktree's branch; {id} is the session's, {workflow} its "
-                    "workflow's (default segue/{id})."},
+     .description = "The name of a worktree's branch; {id} is the session's id, {workflow} its "
+                    "workflow's name (default segue/{id})."},
     {.name = "personas",
      .type = KEY_SECTION,
      .facet = FACET_PERSONA,
-     .description = "Personas of this file: name to path or text."},
+     .description = "Personas of this file, each a name with a path or a text."},
     {.name = "policies",
      .type = KEY_SECTION,
      .facet = FACET_POLICY,
-     .description = "Policies of this file: name to path or text."},
+     .description = "Policies of this file, each a name with a path or a text."},
     {.name = "knowledge",
      .type = KEY_SECTION,
      .facet = FACET_KNOWLEDGE,
-     .description = "Knowledge of this file: name to path or text."},
+     .description = "Knowledge of this file, each a name with a path or a text."},
     {.name = "instructions",
      .type = KEY_SECTION,
      .facet = FACET_INSTRUCTION,
-     .description = "Instructions of this file: name to path or text."},
+     .description = "Instructions of this file, each a name with a path or a text."},
     {.name = "output_contracts",
      .alias = "report_formats",
      .type = KEY_SECTION,
      .facet = FACET_OUTPUT_CONTRACT,
-     .description = "Output contracts of this file: name to path or text."},
+     .description = "Output contracts of this file, each a name with a path or a text."},
     {.name = "piece_config",
      .type = KEY_NOTED,
      .description = "providers and models are set in segue's configuration, or by provider and "
@@ -462,10 +464,10 @@ static const struct key workflow_list[] = {
                     "model here"},
     {.name = "provider_options",
      .type = KEY_NOTED,
-     .description = "a provider's settings stand in segue's configuration, sampling in options"},
+     .description = "a provider's settings belong in segue's configuration, sampling in options"},
     {.name = "capabilities",
      .type = KEY_NOTED,
-     .description = "a provider's settings stand in segue's configuration"},
+     .description = "a provider's settings belong in segue's configuration"},
     {.name = "mcp_servers",
      .type = KEY_NOTED,
      .description = "an agent program reads its MCP servers from its own configuration"},
@@ -478,21 +480,21 @@ static const struct key workflow_list[] = {
      .type = KEY_SET_LIST,
      .set = &rule_keys,
      .max = LIMIT_RULE_COUNT,
-     .description = "Rules of every movement, in front of its own and numbered before them. A "
-                    "when() that looks at what a movement does not have is false there; a label is "
-                    "asked for where the movement has labels of its own."},
+     .description = "Rules that every movement has, placed and numbered before its own. A when() "
+                    "that refers to something a movement does not have is false there; a label is "
+                    "judged wherever the movement has labels of its own."},
     {.name = "loop_monitors",
      .type = KEY_SET_LIST,
      .set = &monitor_keys,
      .max = LIMIT_MONITOR_COUNT,
-     .description = "Loops that are watched: a judge says whether another round is worth it."},
+     .description = "Loops to watch: a judge decides whether another round is worth it."},
     {.name = "movements",
      .alias = "steps",
      .type = KEY_SET_LIST,
      .required = true,
      .set = &movement_keys,
      .max = LIMIT_MOVEMENT_COUNT,
-     .description = "The units of work; each says by its rules where to go next."},
+     .description = "The units of work; the rules of each say where to go next."},
     {0},
 };
 const struct key_set workflow_keys = {"a workflow", "workflow", workflow_list};

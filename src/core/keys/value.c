@@ -11,7 +11,7 @@ static const char *const on_failures[] = {"error", "escalate", "sentinel", NULL}
 static const struct key reask_list[] = {
     {.name = "provider",
      .type = KEY_LINE,
-     .description = "Who corrects; the movement's provider when it is not set."},
+     .description = "The provider that corrects (default: the movement's provider)."},
     {.name = "model", .type = KEY_LINE, .description = "The model that corrects."},
     {0},
 };
@@ -21,23 +21,24 @@ static const struct key structured_list[] = {
     {.name = "schema",
      .type = KEY_SCHEMA,
      .required = true,
-     .description = "JSON Schema of the value: the name of a ready one, a path relative to this "
-                    "file, or the schema itself."},
+     .description = "The JSON Schema of the value: the name of a built-in one, a path relative to "
+                    "this file, or the schema itself."},
     {.name = "invariants",
      .type = KEY_INVARIANTS,
      .description = "What must hold beyond the schema: expressions such as sum(items[].price) == "
-                    "total, {command: [..]} with the value on standard input, {ai: question}."},
+                    "total, {command: [..]} with the value on standard input, or {ai: question}."},
     {.name = "on_failure",
      .type = KEY_CHOICE,
      .required = true,
      .words = on_failures,
-     .description = "Without a valid value: error fails the session, escalate stops it resumably "
-                    "with a question, sentinel goes on with {sentinel: {reason, attempts, errors}} "
-                    "as the value; when(structured.MOVEMENT.sentinel) tells."},
+     .description =
+         "What happens without a valid value: error fails the session; escalate stops it resumably "
+         "with a question; sentinel continues with {sentinel: {reason, attempts, errors}} as the "
+         "value, which when(structured.MOVEMENT.sentinel) detects."},
     {.name = "max_reasks",
      .type = KEY_INTEGER,
      .max = LIMIT_REASK_COUNT,
-     .description = "Most corrections asked for (default 2; of a command 0)."},
+     .description = "How many corrections are asked for at most (default 2; for a command 0)."},
     {.name = "example",
      .type = KEY_BOOL,
      .description = "Whether the prompt shows an example of the schema's shape, with placeholders "
@@ -48,21 +49,22 @@ static const struct key structured_list[] = {
                     "noted (default false)."},
     {.name = "repair",
      .type = KEY_BOOL,
-     .description = "Whether broken JSON may be mended (default false)."},
+     .description = "Whether broken JSON may be repaired (default false)."},
     {.name = "reask",
      .type = KEY_SET,
      .set = &reask_keys,
-     .description = "Who corrects, when it is not who answered."},
+     .description = "Who corrects, if not the one who answered."},
     {.name = "token_budget",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_TOKEN_BUDGET,
-     .description = "No further correction once all calls for the value took so many tokens."},
+     .description = "No further correction is asked for once all calls for the value have used "
+                    "this many tokens."},
     {.name = "time_budget_ms",
      .type = KEY_INTEGER,
      .min = 1,
      .max = LIMIT_CALL_WALL_MS,
-     .description = "Most milliseconds of all calls for the value together."},
+     .description = "The most milliseconds that all calls for the value may take together."},
     {0},
 };
 const struct key_set structured_keys = {"structured_output", "structured_output", structured_list};
@@ -72,7 +74,7 @@ static const struct key contract_list[] = {
      .type = KEY_NAME,
      .required = true,
      .check = contract_check_name,
-     .description = "The file's name, such as plan.md; no folder."},
+     .description = "The file's name, such as plan.md, without a folder."},
     {.name = "label", .type = KEY_LINE, .description = "What the report is called."},
     {.name = "format",
      .type = KEY_FACET,
@@ -82,10 +84,11 @@ static const struct key contract_list[] = {
     {.name = "order",
      .type = KEY_FACET,
      .facet = FACET_OUTPUT_CONTRACT,
-     .description = "What to do to write it, in front of the format: a name, a path or a text."},
+     .description = "How to write the report, placed before the format: a name, a path or a text."},
     {.name = "use_judge",
      .type = KEY_BOOL,
-     .description = "Whether the judge reads it beside the agent's answer (default true)."},
+     .description =
+         "Whether the judge reads the report as well as the agent's answer (default true)."},
     {0},
 };
 const struct key_set contract_keys = {"a report", "contract", contract_list};

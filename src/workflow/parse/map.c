@@ -273,7 +273,7 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
       continue;
     }
     if (k->type == KEY_NOTED)
-      parse_note_once(p, k, pair->key, "%s is left out: %s", k->name, k->description);
+      parse_note_once(p, k, pair->key, "%s is ignored: %s", k->name, k->description);
     bool was_in_group = p->in_group;
     p->in_group = was_in_group || (set == &movement_keys && k->set == set);
     json_t *value = parse_value(p, k, pair->value);
