@@ -122,6 +122,14 @@ static struct view_turn *view_turn_of(struct view_session *v, long number) {
   return turn->turn == number ? turn : NULL;
 }
 
+bool view_turn_failed(const struct view_turn *t) {
+  if (t->failed_calls > 0)
+    return true;
+  if (!t->over)
+    return false;
+  return t->judged ? str_eq_c(t->leads_to, "ABORT") : !str_eq_c(t->method, "cancelled");
+}
+
 static void view_on_turn_start(struct view_reading *r, const json_t *record) {
   struct view_session *v = r->v;
   if (v->turn_count == LIMIT_VIEW_TURN_COUNT) {
@@ -210,6 +218,18 @@ static void on_turn_over(struct view_reading *r, const json_t *record,
 
 /* --- records --- */
 
+static void on_call(struct view_reading *r, const json_t *record, int64_t at_ms) {
+  struct view_turn *turn = view_turn_of(r->v, (long)json_integer_value(json_at(record, "turn")));
+  const json_t *error = json_at(record, "error");
+  if (turn == NULL)
+    return;
+  spans_feed(&r->spans, record, at_ms, turn);
+  if (!view_is_type(record, "call_end"))
+    return;
+  turn->files += (long)json_array_size(json_at(record, "files"));
+  turn->failed_calls += error != NULL && !str_eq_c(view_word(error, "class"), "cancelled");
+}
+
 static void view_take(struct view_reading *r, const json_t *record) {
   struct view_session *v = r->v;
   const struct turn_line *line = summary_feed_json(&r->summary, record);
@@ -234,11 +254,7 @@ static void view_take(struct view_reading *r, const json_t *record) {
     for (size_t i = v->turn_count; i-- > 0 && r->spans.count > 0;)
       spans_close(&r->spans, at_ms, &v->turns[i]);
   } else if (json_at(record, "call") != NULL) {
-    struct view_turn *turn = view_turn_of(v, (long)json_integer_value(json_at(record, "turn")));
-    if (turn != NULL)
-      spans_feed(&r->spans, record, at_ms, turn);
-    if (turn != NULL && view_is_type(record, "call_end"))
-      turn->files += (long)json_array_size(json_at(record, "files"));
+    on_call(r, record, at_ms);
   }
 }
 

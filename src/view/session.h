@@ -56,6 +56,7 @@ struct view_turn {
   bool over;            /* it was judged, or ended without */
   bool judged;          /* by a rule */
   bool ambiguous, unproven;
+  long failed_calls; /* attempts that ended with an error; those that were cancelled do not count */
   int64_t started_ms, duration_ms;
   struct str tool;     /* of an open one: what its call used last, with its argument; or empty */
   int64_t heard_ms;    /* of an open one: its last sign of life by its records; 0: none */
@@ -82,6 +83,9 @@ struct view_movement {
   struct view_rule *rules;
   size_t rule_count;
 };
+
+/* A call of it failed, it was found no rule, or it led to ABORT. */
+bool view_turn_failed(const struct view_turn *t);
 
 enum view_chain { VIEW_SOUND, VIEW_TORN, VIEW_BAD };
 const char *view_chain_name(enum view_chain chain); /* sound, torn, bad */

@@ -68,6 +68,10 @@ static json_t *view_turn_json(const struct view_turn *t) {
   json_put(out, "rule", t->rule > 0 ? json_integer(t->rule) : json_null());
   json_put(out, "condition", json_text(t->condition));
   json_put(out, "ambiguous", json_boolean(t->ambiguous));
+  if (t->failed_calls > 0)
+    json_put(out, "failed_calls", json_integer(t->failed_calls));
+  if (view_turn_failed(t))
+    json_put(out, "failed", json_true());
   if (t->unproven)
     json_put(out, "unproven", json_true());
   json_put(out, "started", time_json(t->started_ms));

@@ -87,7 +87,8 @@ void part_begin_page(struct html *h, struct str title, const char *watch) {
 
 void part_end_page(struct html *h) {
   HTML(h, "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
-          "j k move, Enter opens, u back, / filters, n p next and previous turn, e unfolds, "
+          "j k move, Enter opens, u back, / filters, n p next and previous judgment, N P next and "
+          "previous failure, e unfolds, "
           "f follows what a call says, x selects a session (two can be compared), g s sessions, g "
           "i inbox, g a audit, g p providers, Esc "
           "leaves, ? this list. No key changes anything. "

@@ -231,8 +231,6 @@ const keys = {
   j: () => move(1),
   k: () => move(-1),
   u: () => history.back(),
-  n: () => document.querySelector('a[data-key=n]')?.click(),
-  p: () => document.querySelector('a[data-key=p]')?.click(),
   e: () => { for (const d of document.querySelectorAll('#main details')) d.open = true; },
   '/': () => document.querySelector('input[name=q]')?.focus(),
   '?': () => { const help = document.getElementById('keys'); help.open = !help.open; help.querySelector('summary').focus(); },
@@ -242,6 +240,7 @@ const keys = {
   },
   g: () => { going = true; },
 };
+for (const key of 'npNP') keys[key] = () => document.querySelector(`a[data-key=${key}]`)?.click();
 
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') document.activeElement?.blur();

@@ -43,39 +43,113 @@ static bool session_is_over(const struct view_session *v) {
          str_eq_c(v->status, "cancelled");
 }
 
-/* Finds the first turn of the page to show, which is the last page unless another was requested. */
-static size_t first_turn(const struct page_ask *ask, const struct view_session *v) {
-  long from = 0;
-  if (ask->from[0] != '\0' && str_to_long(str_from(ask->from), &from) && from >= 1)
-    return (size_t)from - 1 < v->turn_count ? (size_t)from - 1 : v->turn_count;
-  if (v->turn_count <= LIMIT_WINDOW_ROW_COUNT)
-    return 0;
-  return v->turn_count - LIMIT_WINDOW_ROW_COUNT;
+static size_t count_failed(const struct view_session *v) {
+  size_t n = 0;
+  for (size_t i = 0; i < v->turn_count; i++)
+    n += view_turn_failed(&v->turns[i]);
+  return n;
 }
 
-static void put_turn_pages(struct html *h, const struct view_session *v, size_t first) {
-  size_t max = LIMIT_WINDOW_ROW_COUNT;
-  struct buf from = {0};
-  if (v->turn_count <= max)
+/* Finds the first of `count` turns to show: of the last page, unless another was requested. */
+static size_t first_turn(const struct page_ask *ask, size_t count) {
+  long from = 0;
+  if (ask->from[0] != '\0' && str_to_long(str_from(ask->from), &from) && from >= 1)
+    return (size_t)from - 1 < count ? (size_t)from - 1 : count;
+  if (count <= LIMIT_WINDOW_ROW_COUNT)
+    return 0;
+  return count - LIMIT_WINDOW_ROW_COUNT;
+}
+
+static void put_turns_link(struct html *h, bool only_failed, size_t from, const char *name) {
+  struct buf number = {0};
+  HTML(h, " <a");
+  buf_printf(&number, "%zu", from);
+  if (only_failed)
+    HTML_LINK(h, "?failed=1&amp;from=", buf_view(&number), "");
+  else
+    HTML_LINK(h, "?from=", buf_view(&number), "");
+  HTML(h, ">");
+  html_puts(h, name);
+  HTML(h, "</a>");
+  buf_deinit(&number);
+}
+
+static void put_turn_pages(struct html *h, const struct part_which *which, size_t count) {
+  size_t first = which->first, max = which->max;
+  bool failed = which->only_failed;
+  if (count <= max)
     return;
   HTML(h, "<p>");
-  html_printf(h, "Turns %zu to %zu of %zu. ", first + 1,
-              first + max < v->turn_count ? first + max : v->turn_count, v->turn_count);
+  html_printf(h, "%s %zu to %zu of %zu.", failed ? "Failed turns" : "Turns", first + 1,
+              first + max < count ? first + max : count, count);
   if (first > 0) {
-    HTML(h, "<a href=\"?from=1\">First</a> <a");
-    buf_printf(&from, "%zu", first > max ? first - max + 1 : 1);
-    HTML_LINK(h, "?from=", buf_view(&from), "");
-    HTML(h, ">Before</a> ");
+    put_turns_link(h, failed, 1, "First");
+    put_turns_link(h, failed, first > max ? first - max + 1 : 1, "Earlier");
   }
-  if (first + max < v->turn_count) {
-    HTML(h, "<a");
-    buf_clear(&from);
-    buf_printf(&from, "%zu", first + max + 1);
-    HTML_LINK(h, "?from=", buf_view(&from), "");
-    HTML(h, ">Behind</a> <a href=\"./\">Last</a>");
+  if (first + max < count) {
+    put_turns_link(h, failed, first + max + 1, "Later");
+    put_turns_link(h, failed, count - max + 1, "Last");
   }
   HTML(h, "</p>");
-  buf_deinit(&from);
+}
+
+/* Leads to a turn: the key does the same. */
+static void put_turn_link(struct html *h, long turn, const char *key, const char *name) {
+  struct buf number = {0};
+  if (turn == 0)
+    return;
+  buf_printf(&number, "%ld", turn);
+  HTML(h, " <a");
+  HTML_LINK(h, "", buf_view(&number), "");
+  HTML_ATTR(h, "data-key", str_from(key));
+  HTML(h, ">");
+  html_puts(h, name);
+  HTML(h, "</a>");
+  buf_deinit(&number);
+}
+
+/* Finds the nearest failed turn behind a turn, or before it: 0 if there is none. */
+static long failed_near(const struct view_session *v, long turn, bool behind) {
+  long near = 0;
+  for (size_t i = 0; i < v->turn_count; i++) {
+    long one = view_turn_failed(&v->turns[i]) ? v->turns[i].turn : 0;
+    if (one != 0 && one != turn && (one > turn) == behind && (near == 0 || (one < near) == behind))
+      near = one;
+  }
+  return near;
+}
+
+/* Leads from all turns to the failed ones, and back. */
+static void put_turns_choice(struct html *h, const struct view_session *v, bool only_failed,
+                             size_t failed) {
+  if (!only_failed && failed == 0)
+    return;
+  HTML(h, "<p>");
+  if (only_failed) {
+    if (failed == 0)
+      html_puts(h, "No turn failed: each call was answered, each judgment found a rule, and none "
+                   "led to ABORT.");
+    else
+      html_printf(h, "Only turns that failed (%zu of %zu).", failed, v->turn_count);
+    HTML(h, " <a href=\"./\">All turns</a>");
+  } else {
+    HTML(h, "<a href=\"?failed=1\">");
+    html_printf(h, "Only turns that failed (%zu)", failed);
+    HTML(h, "</a>");
+  }
+  put_turn_link(h, failed_near(v, 0, true), "N", "First failure");
+  HTML(h, "</p>");
+}
+
+static void put_turns(struct html *h, const struct page_ask *ask, const struct view_session *v) {
+  size_t failed = count_failed(v), count = ask->only_failed ? failed : v->turn_count;
+  const struct part_which which = {ask->only_failed, first_turn(ask, count),
+                                   LIMIT_WINDOW_ROW_COUNT};
+  HTML(h, "<h2>Turns</h2>");
+  put_turns_choice(h, v, ask->only_failed, failed);
+  put_turn_pages(h, &which, count);
+  if (count > 0 || !ask->only_failed)
+    part_turns(h, v, "", &which);
 }
 
 /* --- the calls that run --- */
@@ -192,7 +266,6 @@ static bool put_asked_now(struct html *h, const struct page_ask *ask) {
 
 static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct track *track) {
-  size_t first = first_turn(ask, v);
   part_banner(h, v);
   put_now(h, v);
   if (ask->acts)
@@ -221,9 +294,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
     buf_deinit(&pair);
     HTML(h, ">Compare with the session that it was forked from</a></p>");
   }
-  HTML(h, "<h2>Turns</h2>");
-  put_turn_pages(h, v, first);
-  part_turns(h, v, "", first, LIMIT_WINDOW_ROW_COUNT);
+  put_turns(h, ask, v);
   if (v->movement_count > 0) {
     HTML(h, "<h2>Graph</h2>");
     rails_table(h, v);
@@ -272,29 +343,23 @@ unsigned page_session(const struct page_ask *ask, struct buf *out) {
 
 /* --- a judgment --- */
 
-static void put_neighbours(struct html *h, const struct book *book, long turn) {
-  long before = 0, behind = 0;
-  char number[24];
+/* Finds the nearest turn that was judged behind a turn, or before it: 0 if there is none. */
+static long judged_near(const struct book *book, long turn, bool behind) {
+  long near = 0;
   for (size_t i = 0; i < book->place_count; i++) {
-    long one = book->places[i].kind == BOOK_TURN_START ? book->places[i].turn : 0;
-    if (one > 0 && one < turn && one > before)
-      before = one;
-    if (one > turn && (behind == 0 || one < behind))
-      behind = one;
+    long one = book->places[i].kind == BOOK_JUDGMENT ? book->places[i].turn : 0;
+    if (one != 0 && one != turn && (one > turn) == behind && (near == 0 || (one < near) == behind))
+      near = one;
   }
+  return near;
+}
+
+static void put_neighbours(struct html *h, const struct track *track, long turn) {
   HTML(h, "<p><a href=\"./\">The session</a>");
-  for (int side = 0; side < 2; side++) {
-    long one = side == 0 ? before : behind;
-    if (one == 0)
-      continue;
-    (void)snprintf(number, sizeof number, "%ld", one);
-    HTML(h, " <a");
-    HTML_LINK(h, "", str_from(number), "");
-    HTML_ATTR(h, "data-key", side == 0 ? STR("p") : STR("n"));
-    HTML(h, ">");
-    html_puts(h, side == 0 ? "Turn before" : "Next turn");
-    HTML(h, "</a>");
-  }
+  put_turn_link(h, judged_near(&track->book, turn, false), "p", "Previous judgment");
+  put_turn_link(h, judged_near(&track->book, turn, true), "n", "Next judgment");
+  put_turn_link(h, failed_near(&track->view, turn, false), "P", "Previous failure");
+  put_turn_link(h, failed_near(&track->view, turn, true), "N", "Next failure");
   HTML(h, "</p>");
 }
 
@@ -348,7 +413,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   buf_printf(&title, "Turn %ld: %s", turn, words);
   buf_printf(&command, "segue show %s %s --full", ask->id, words);
   page_begin(h, buf_c(&title), NULL);
-  put_neighbours(h, &track->book, turn);
+  put_neighbours(h, track, turn);
   put_verdict_line(h, told->judgment);
   HTML(h, "<p>The same on a terminal: ");
   part_code(h, buf_view(&command));

@@ -50,7 +50,7 @@ struct page_ask {
   char q[512];                               /* what is filtered by, as a person wrote it */
   char before[40], from[24];                 /* where a page of a list begins */
   char sort[24];          /* of sessions: started, took, tokens, cost, turns; "-": ascending */
-  bool only_failed;       /* of turns */
+  bool only_failed;       /* of a session: its turns that failed, and no others */
   bool all;               /* texts are not cut */
   bool acts;              /* the browser may change something, and there is a daemon to do it */
   int64_t now_ms;         /* real time */

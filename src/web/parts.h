@@ -32,10 +32,14 @@ void part_status(struct html *h, struct str status, enum view_class class);
 /* A session: facts, turns on a time axis, sums. links: to the judgments in this file. */
 void part_session_facts(struct html *h, const struct view_session *v,
                         const struct verify_result *proof);
-/* From the first-th on at most `max`. In a file each leads to its judgment there, in the window to
- * a page. id: put before the ids of elements. */
-void part_turns(struct html *h, const struct view_session *v, const char *id, size_t first,
-                size_t max);
+struct part_which {  /* turns of a session */
+  bool only_failed;  /* view_turn_failed */
+  size_t first, max; /* of those: from the first-th on, at most max */
+};
+/* In a file each leads to its judgment there, in the window to a page. id: put before the ids of
+ * elements. */
+void part_turns(struct html *h, const struct view_session *v, const char *id,
+                const struct part_which *which);
 void part_totals(struct html *h, const struct view_session *v);
 /* Says what follows when its log is not what was written; nothing when it is. */
 void part_banner(struct html *h, const struct view_session *v);

@@ -136,7 +136,7 @@ void report_session(struct report_file *r, const struct view_session *v,
     rails_table(&h, v);
   }
   HTML(&h, "<h3>Turns</h3>");
-  part_turns(&h, v, id, 0, SIZE_MAX);
+  part_turns(&h, v, id, &(struct part_which){.max = v->turn_count});
   HTML(&h, "<h3>Totals</h3>");
   part_totals(&h, v);
   HTML(&h, "<h3>Judgments</h3>");

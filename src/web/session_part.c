@@ -140,6 +140,11 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
   html_said(h, t->method);
   if (t->ambiguous)
     HTML(h, " <span class=mark>ambiguous</span>");
+  if (t->failed_calls > 0) {
+    HTML(h, " <span class=mark>");
+    html_printf(h, "%ld failed call%s", t->failed_calls, t->failed_calls == 1 ? "" : "s");
+    HTML(h, "</span>");
+  }
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   if (t->why.n > 0) {
@@ -205,8 +210,9 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   buf_deinit(&text);
 }
 
-void part_turns(struct html *h, const struct view_session *v, const char *id, size_t first,
-                size_t max) {
+void part_turns(struct html *h, const struct view_session *v, const char *id,
+                const struct part_which *which) {
+  size_t before = 0;
   if (v->turn_count == 0) {
     HTML(h, "<p>No turn has begun.</p>");
     return;
@@ -218,8 +224,12 @@ void part_turns(struct html *h, const struct view_session *v, const char *id, si
           "<th scope=col class=n>files</th><th scope=col class=n>tokens</th>"
           "<th scope=col class=n>cost</th><th scope=col>led to</th><th scope=col>by, and why</th>"
           "</tr></thead><tbody>");
-  for (size_t i = first; i < v->turn_count && i - first < max; i++)
-    put_turn_row(h, v, &v->turns[i], id);
+  for (size_t i = 0; i < v->turn_count && before < which->first + which->max; i++) {
+    if (which->only_failed && !view_turn_failed(&v->turns[i]))
+      continue;
+    if (before++ >= which->first)
+      put_turn_row(h, v, &v->turns[i], id);
+  }
   HTML(h, "</tbody></table></div>");
   if (v->turns_left_out > 0) {
     HTML(h, "<p>");

@@ -75,7 +75,8 @@ def nothing_unsaid():
                       lambda d: next(t for t in d["turns"] if t["stages"])["stages"][0]):
             refused(lambda d, place=place: place(d).update(more=1))
             for name in list(place(good)):
-                if name not in ("vote", "parent", "unproven", "unpriced", "torn_bytes", "error", "forked_from"):
+                if name not in ("vote", "parent", "unproven", "unpriced", "torn_bytes", "error", "forked_from",
+                                "failed", "failed_calls"):
                     refused(lambda d, place=place, name=name: place(d).pop(name))
 
 

@@ -183,6 +183,7 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   take_query(r, "from", ask->from, sizeof ask->from);
   if (kind == PAGE_COMPARE)
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
+  ask->only_failed = server_query(r, "failed") != NULL;
   ask->all = server_query(r, "all") != NULL;
   (void)snprintf(ask->turn, sizeof ask->turn, "%s", server_part2(r));
   if (is_of_session(kind) && !take_id(w, r, ask->id)) {
@@ -388,7 +389,7 @@ static void get_session_events(void *ctx, struct server_request *r) {
 
 static const char *const sessions_query[] = {"q", "before", "sort", NULL};
 static const char *const audit_query[] = {"q", NULL};
-static const char *const session_query[] = {"from", NULL};
+static const char *const session_query[] = {"from", "failed", NULL};
 static const char *const judgment_query[] = {"all", NULL};
 static const char *const records_query[] = {"from", "all", "limit", NULL};
 static const char *const find_query[] = {"q", NULL};
