@@ -279,13 +279,23 @@ static void flaw_put_answer(const struct flaw_log *log, json_t *out, const char 
   buf_deinit(&text);
 }
 
+/* The rules of a movement, or of a group's child, which is called GROUP.CHILD. */
 static json_t *rules_of(const struct flaw_log *log, const char *movement) {
-  size_t i;
-  json_t *item;
+  size_t i, k;
+  json_t *item, *child;
+  struct str whole = str_from(movement ? movement : "");
   json_array_foreach(json_at(log->workflow_doc, "movements"), i, item) {
-    const char *name = json_string_value(json_at(item, "name"));
-    if (name != NULL && movement != NULL && strcmp(name, movement) == 0)
+    struct str name = json_view(json_at(item, "name"));
+    if (name.n > 0 && str_eq(name, whole))
       return json_at(item, "rules");
+    if (name.n == 0 || name.n >= whole.n || whole.p[name.n] != '.' ||
+        memcmp(name.p, whole.p, name.n) != 0)
+      continue;
+    const struct str of_child = {whole.p + name.n + 1, whole.n - name.n - 1};
+    json_array_foreach(json_at(item, "parallel"), k, child) {
+      if (str_eq(json_view(json_at(child, "name")), of_child))
+        return json_at(child, "rules");
+    }
   }
   return NULL;
 }

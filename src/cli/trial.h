@@ -2,7 +2,10 @@
  *
  *   trial_case_read(&c, line, &err)     a line of NDJSON: {"id"?, "text" or "report", "rules":
  *                                       ["approved", {"condition": ...}], "expected"?: 0 to n,
- *                                       "movement"?}; "report" comes before "text"
+ *                                       "movement"?}; "report" comes before "text". An answer that
+ *                                       `segue audit --errors --export` wrote and that no judge
+ *                                       gave has "errors" and no "rules": it is read as one that
+ *                                       is no judgment, and cannot be run
  *   trial_run(&c, &setup, provider, model, &got, &err)
  *   trial_got_deinit(&got), trial_case_deinit(&c) */
 #ifndef SEGUE_CLI_TRIAL_H
@@ -14,7 +17,8 @@ struct trial_case {
   json_t *line; /* the texts below are borrowed from it; owned */
   const char *id, *movement;
   struct str text;
-  json_t *rules; /* conditions; owned */
+  json_t *rules;    /* conditions; owned */
+  bool no_judgment; /* an exported answer that was to be a movement's value */
   bool expects;
   long expected; /* 0: none of the rules */
 };

@@ -101,5 +101,52 @@ def wrong_cases():
         expect(done.returncode == 2 and b"holds no case" in done.stderr, "nothing was tested", done.stderr)
 
 
+EXPORTED = """
+name: w
+provider: script
+movements:
+  - name: grade
+    instruction: grade it
+    structured_output: {on_failure: error, schema: {type: object, properties: {a: {type: integer}}, required: [a]}}
+    rules: [{condition: done, next: both}]
+  - name: both
+    parallel:
+      - {name: left, instruction: look left, rules: [{condition: fine}, {condition: broken}]}
+      - {name: right, instruction: look right, rules: [{condition: fine}, {condition: broken}]}
+    rules: [{condition: 'all("fine")', next: COMPLETE}, {condition: 'any("broken")', next: ABORT}]
+"""
+
+
+def exported():
+    """What an audit exports holds values, too, which are no judgments; a group's child has its rules."""
+    with Box() as box:
+        replies = [{"movement": "grade", "purpose": "execute", "text": '{"a": "x"}'}, {"movement": "grade", "text": '{"a": 3}'},
+                   {"stage": "structured_output", "text": "hm", "times": 0},
+                   {"stage": "ai_judge", "text": '{"reason": "r", "matched_index": 1}', "times": 0},
+                   {"text": "I looked", "times": 0}]
+        scenario = box.file("s.json", json.dumps({"replies": replies}))
+        done = box.segue("run", box.file("w.yaml", EXPORTED), "--logs", box.logs, "--cwd", box.cwd, "--scenario", scenario)
+        expect(done.returncode == 0, done)
+        path = box.dir + "/cases.ndjson"
+        done = box.segue("audit", "--errors", "--export", path, "--logs", box.logs)
+        expect(done.returncode == 0 and b"3 cases" in done.stderr, done)
+        words = [path, "--scenario", scenario, "--provider", "script"]
+        out = test(box, *words, status=0)
+        expect("2 of 2 pass" in out, out)
+        expect("skipped: 1 answer that was to be a movement's value" in out, out)
+        expect("--method structured_output,ai_judge" in out, out)
+        junit = box.dir + "/out.xml"
+        cells = [json.loads(line) for line in test(box, *words, "--json", "--junit", junit, status=0).splitlines()]
+        expect(cells[-1]["cases"] == 2 and cells[-1]["skipped"] == 1, cells)
+        expect(len(list(xml.etree.ElementTree.parse(junit).getroot().iter("skipped"))) == 1, "no skipped case in JUnit")
+        done = box.segue("audit", "--errors", "--method", "structured_output,ai_judge", "--export", path, "--logs", box.logs)
+        expect(done.returncode == 0 and b"2 cases" in done.stderr, done)
+        expect("skipped" not in test(box, *words, status=0), "there is nothing to skip")
+        with open(path, "w") as f:
+            f.write('{"text": "x", "errors": []}\n')
+        done = box.segue("test", *words)
+        expect(done.returncode == 2 and b"holds no judgment" in done.stderr, done)
+
+
 if __name__ == "__main__":
-    sys.exit(main([matrix, all_pass, flaky, wrong_cases]))
+    sys.exit(main([matrix, all_pass, flaky, wrong_cases, exported]))

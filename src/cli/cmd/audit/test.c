@@ -44,7 +44,7 @@ struct testing {
   long repeat;
   bool json, stopped;
   FILE *junit;
-  size_t cases;
+  size_t cases, skipped; /* skipped: exported answers that are no judgments */
   size_t results[PROVIDERS_MAX][RESULT_COUNT];
 };
 
@@ -187,6 +187,15 @@ static void put_xml(FILE *out, const char *text) {
   }
 }
 
+static void junit_skipped(struct testing *t, const char *id, size_t i) {
+  fputs("  <testcase classname=\"", t->junit);
+  put_xml(t->junit, provider_name(t, i));
+  fputs("\" name=\"", t->junit);
+  put_xml(t->junit, id);
+  fputs("\">\n    <skipped message=\"no judgment: a movement's value\"/>\n  </testcase>\n",
+        t->junit);
+}
+
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
                        const struct cell *cell) {
   struct buf got = {0};
@@ -218,18 +227,22 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
   bool ok = trial_case_read(&c, line, err);
   (void)snprintf(id, sizeof id, "line %llu", number);
   const char *name = ok && c.id != NULL ? c.id : id;
-  for (size_t i = 0; ok && i < t->provider_count; i++)
+  bool judged = ok && !c.no_judgment;
+  for (size_t i = 0; ok && !judged && t->junit != NULL && i < t->provider_count; i++)
+    junit_skipped(t, name, i);
+  for (size_t i = 0; ok && judged && i < t->provider_count; i++)
     ok = test_cell(t, &c, i, &cells[i], err);
-  for (size_t i = 0; ok && i < t->provider_count; i++) {
+  for (size_t i = 0; ok && judged && i < t->provider_count; i++) {
     t->results[i][cells[i].result]++;
     if (t->json)
       print_cell_json(t, &c, name, i, &cells[i]);
     if (t->junit != NULL)
       junit_case(t, &c, name, i, &cells[i]);
   }
-  if (ok && !t->json)
+  if (ok && judged && !t->json)
     show_case(t, &c, name, cells);
-  t->cases += ok;
+  t->cases += ok && judged;
+  t->skipped += ok && !judged;
   for (size_t i = 0; i < t->provider_count; i++) {
     buf_deinit(&cells[i].reply);
     buf_deinit(&cells[i].why);
@@ -251,9 +264,14 @@ static bool test_cases(struct testing *t, const char *path, struct err *err) {
   if (ok && in.error != 0)
     ok = err_set_errno(err, in.error, "cannot read %s", path);
   ndjson_in_close(&in);
-  if (ok && t->cases == 0) /* a suite that tests nothing must not pass */
-    ok = err_set(err, ERR_USAGE, "%s holds no case", path);
-  return ok;
+  if (!ok || t->cases > 0)
+    return ok;
+  if (t->skipped == 0) /* a suite that tests nothing must not pass */
+    return err_set(err, ERR_USAGE, "%s holds no case", path);
+  return err_set(err, ERR_USAGE,
+                 "%s holds no judgment: %zu answers that were to be a movement's value (check them "
+                 "with: segue check --batch)",
+                 path, t->skipped);
 }
 
 static size_t test_sum(const struct testing *t) {
@@ -263,10 +281,10 @@ static size_t test_sum(const struct testing *t) {
     missed += n[RESULT_WRONG] + n[RESULT_UNREADABLE] + n[RESULT_FLAKY];
     if (t->json) {
       json_t *told =
-          json_pack("{so sI sI sI sI sI}", "provider", json_io_string(provider_name(t, i)), "cases",
-                    (json_int_t)t->cases, "pass", (json_int_t)n[RESULT_PASS], "wrong",
+          json_pack("{so sI sI sI sI sI sI}", "provider", json_io_string(provider_name(t, i)),
+                    "cases", (json_int_t)t->cases, "pass", (json_int_t)n[RESULT_PASS], "wrong",
                     (json_int_t)n[RESULT_WRONG], "unreadable", (json_int_t)n[RESULT_UNREADABLE],
-                    "flaky", (json_int_t)n[RESULT_FLAKY]);
+                    "flaky", (json_int_t)n[RESULT_FLAKY], "skipped", (json_int_t)t->skipped);
       json_io_print(told, JSON_IO_COMPACT);
       json_decref(told);
       continue;
@@ -276,6 +294,11 @@ static size_t test_sum(const struct testing *t) {
     printf(": %zu of %zu pass, %zu wrong, %zu unreadable, %zu flaky\n", n[RESULT_PASS], t->cases,
            n[RESULT_WRONG], n[RESULT_UNREADABLE], n[RESULT_FLAKY]);
   }
+  if (t->skipped > 0 && !t->json)
+    printf(
+        "skipped: %zu answer%s that %s to be a movement's value and are no judgments; leave them "
+        "out with: segue audit --errors --method structured_output,ai_judge --export FILE\n",
+        t->skipped, t->skipped == 1 ? "" : "s", t->skipped == 1 ? "was" : "were");
   return missed;
 }
 
@@ -366,7 +389,9 @@ const struct cli_command cmd_test = {
     .summary = "judge cases with one or several providers: right, wrong, unreadable, flaky",
     .help = "CASES is NDJSON (- is standard input), one case a line: {\"id\", \"text\" or "
             "\"report\", \"rules\": [\"approved\", ...], \"expected\": 2}. expected is 0 if no "
-            "rule holds; without it any readable verdict passes.\n"
+            "rule holds; without it any readable verdict passes. Of what segue audit --errors "
+            "--export writes, "
+            "answers that are no judgments are skipped and counted.\n"
             "unreadable: no judge could be read. flaky: --repeat gave different verdicts. Nothing "
             "is logged.\n"
             "Exit: 0 all cases pass, 1 one fails, 2 bad usage or case.",
