@@ -7,8 +7,8 @@
 
 #define INPUT_OPTION                                                                               \
   {                                                                                                \
-    "input", 'i', "NAME=VALUE", "value of one of the workflow's params; NAME=@FILE of a file",     \
-        true                                                                                       \
+    "input", 'i', "NAME=VALUE",                                                                    \
+        "the value of one of the workflow's params; NAME=@FILE reads it from a file", true         \
   }
 
 /* Puts the values that were given into `inputs`. */

@@ -3,7 +3,7 @@
 
 static const struct mcp_param submit_params[] = {
     {"workflow", MCP_WORD, "string", NULL, true, "a file, or the name of a workflow"},
-    {"task", MCP_INPUT, "string", NULL, false, "what is to be done"},
+    {"task", MCP_INPUT, "string", NULL, false, "what to do"},
     {"cwd", MCP_OPTION, "string", "--cwd", false, "where agents work"},
     {"provider", MCP_OPTION, "string", "--provider", false, "the backend of all agent movements"},
     {"model", MCP_OPTION, "string", "--model", false, "the model of all agent movements"},
@@ -14,14 +14,14 @@ static const struct mcp_param list_params[] = {
      "running, waiting, stopped, complete, ...; several with commas"},
     {"workflow", MCP_OPTION, "string", "--workflow", false, "sessions of this workflow"},
     {"since", MCP_OPTION, "string", "--since", false, "90m, 12h, 3d ago, or a date"},
-    {"number", MCP_OPTION, "integer", "--number", false, "at most so many (default 50)"},
+    {"number", MCP_OPTION, "integer", "--number", false, "how many to list at most (default 50)"},
     {0},
 };
 static const struct mcp_param show_params[] = {
     {"id", MCP_WORD, "string", NULL, true, "the session's id, a prefix of it, or last"},
     {"movement", MCP_WORD, "string", NULL, false,
      "one judgment in full: the movement's name, or NAME#N for its run N"},
-    {"full", MCP_FLAG, "boolean", "--full", false, "cut no texts"},
+    {"full", MCP_FLAG, "boolean", "--full", false, "do not shorten texts"},
     {0},
 };
 static const struct mcp_param id_params[] = {

@@ -14,11 +14,12 @@ int replying_run(const struct cli_args *args, const char *action, const json_t *
 /* The options of all three. */
 #define REPLYING_OPTIONS                                                                           \
   {"name", 0, "NAME", "who is answering (default: your user name)", false},                        \
-      {"question", 0, "N", "only if it is this question (inbox --json): its record", false},       \
+      {"question", 0, "N", "answer only if this is the question: its record (from inbox --json)",  \
+       false},                                                                                     \
       {"resume", 'r', NULL, "continue it here if no daemon does", false},                          \
-      {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},        \
+      {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},            \
       {"logs", 'l', "DIR", "the session's log folder", false},                                     \
-      {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false}, {            \
+      {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false}, {     \
     "socket", 'S', "PATH", "the daemon's control socket", false                                    \
   }
 

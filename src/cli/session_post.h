@@ -33,7 +33,7 @@ bool body_providers(const struct cli_args *args, json_t *body, struct err *err) 
   {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
       {"model", 'm', "MODEL", "model for all agent movements", false},                             \
       {"judge-provider", 0, "P", "backend for all judges", false}, {                               \
-    "max-movements", 0, "N|infinite", "at most so many turns, those before included", false        \
+    "max-movements", 0, "N|infinite", "the most turns, including those before", false              \
   }
 /* --add-budget UNIT=N, MOVEMENT.UNIT=N. */
 bool body_budget(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;

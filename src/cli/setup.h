@@ -35,18 +35,18 @@ struct setup {
 
 /* The flags of run and submit that say where a session works. */
 #define SETUP_PLACE_OPTIONS                                                                        \
-  {"workspace", 'W', "WORD", "here, or worktree: a git worktree on a branch of its own", false},   \
+  {"workspace", 'W', "WORD", "here, or worktree: a git worktree on its own branch", false},        \
       {"commit", 0, "WHEN", "commit the work: off, movement or end", false},                       \
       {"branch", 0, "NAME", "name of the worktree's branch (default segue/{id})", false},          \
-      {"base", 0, "REV", "what it begins at (default HEAD)", false}, {                             \
-    "no-lock", 0, NULL, "edit though another session edits the same folder", false                 \
+      {"base", 0, "REV", "where the branch starts (default HEAD)", false}, {                       \
+    "no-lock", 0, NULL, "edit even if another session is editing the same folder", false           \
   }
 
 /* And run and submit, with a shared store: which workers may take the session. */
 #define SETUP_ON_OPTION                                                                            \
   {                                                                                                \
     "on", 0, "LABEL[,LABEL]",                                                                      \
-        "in a shared store: workers with these labels may take it; else this machine", false       \
+        "in a shared store: let workers with these labels take it (default: this machine)", false  \
   }
 
 /* Takes everything from the flags but the workflow. False: a message was printed, and *status is

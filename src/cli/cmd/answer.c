@@ -11,14 +11,15 @@
 #include <unistd.h>
 
 static const struct cli_option answer_options[] = {
-    {"choice", 'c', "N", "the N-th of its choices, instead of TEXT", false},
-    {"file", 'f', "FILE", "the text in this file (- is standard input), instead of TEXT", false},
+    {"choice", 'c', "N", "answer with the N-th choice instead of TEXT", false},
+    {"file", 'f', "FILE",
+     "answer with the text in this file (- for standard input) instead of TEXT", false},
     REPLYING_OPTIONS,
     {0},
 };
 
 static const struct cli_option verdict_options[] = {
-    {"reason", 0, "TEXT", "why; a rejected movement's reason is its answer", false},
+    {"reason", 0, "TEXT", "the reason; if a movement is rejected, this is its answer", false},
     REPLYING_OPTIONS,
     {0},
 };

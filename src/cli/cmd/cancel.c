@@ -17,9 +17,9 @@
 enum { LOOK_MS = 50 };
 
 static const struct cli_option options[] = {
-    {"json", 0, NULL, "print the session, or the error, as a JSON object a line", false},
+    {"json", 0, NULL, "print the session, or the error, as one line of JSON", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
-    {"store", 0, "URL", "of this shared store: postgres://HOST/DATABASE", false},
+    {"store", 0, "URL", "the session is in this shared store: postgres://HOST/DATABASE", false},
     {0},
 };
 

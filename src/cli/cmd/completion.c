@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"for", 0, NULL, "what the scripts ask: the words behind \"segue\", the last one unfinished",
+    {"for", 0, NULL, "used by the scripts: the words after \"segue\", the last one unfinished",
      false},
     {0},
 };

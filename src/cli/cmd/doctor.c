@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"all", 'a', NULL, "each backend in full, also those that are not here", false},
-    {"json", 'j', NULL, "one JSON object", false},
-    {"quick", 'q', NULL, "start no program, so without versions", false},
+    {"all", 'a', NULL, "show each backend in full, including those that are not installed", false},
+    {"json", 'j', NULL, "print one JSON object", false},
+    {"quick", 'q', NULL, "start no programs, so show no versions", false},
     {0},
 };
 

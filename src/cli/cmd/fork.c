@@ -16,18 +16,19 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"from", 0, "MOVEMENT[#N]", "begin with this run of it (default: the last one)", false},
-    {"instruction", 'i', "FILE|-", "another instruction for that movement", false},
+    {"from", 0, "MOVEMENT[#N]", "start with this run of the movement (default: the last one)",
+     false},
+    {"instruction", 'i', "FILE|-", "use another instruction for that movement", false},
     BODY_STEER_OPTIONS,
     {"scenario", 's', "FILE", "replies of the script provider (default: the session's own)", false},
     {"cwd", 'C', "DIR", "where agents work (default: where the session's did)", false},
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {"json", 0, NULL, "print the log records as they become durable", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
-    {"pr", 0, "N", "with what was said of this pull request of the session's, and its red checks",
+    {"pr", 0, "N", "add the comments on this pull request of the session, and its failed checks",
      false},
-    {"daemon", 'd', NULL, "let the daemon run it; prints its id at once", false},
+    {"daemon", 'd', NULL, "let the daemon run it; print its id at once", false},
     {"socket", 'S', "PATH", "the daemon's control socket, with --daemon", false},
     {0},
 };

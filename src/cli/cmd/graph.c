@@ -10,12 +10,12 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"format", 0, "ascii|mermaid", "text for a terminal (default), or a flowchart of Mermaid",
+    {"format", 0, "ascii|mermaid", "text for a terminal (default), or a Mermaid flowchart", false},
+    {"session", 0, "ID", "mark the paths that this session took: how often, and by which method",
      false},
-    {"session", 0, "ID", "mark what this session took: how often, and by which method", false},
-    {"json", 0, NULL, "a JSON object: movements, rules, and how often each was taken", false},
+    {"json", 0, NULL, "print a JSON object: movements, rules, and how often each was taken", false},
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"socket", 'S', "PATH", "ask the daemon there where the log is", false},
+    {"socket", 'S', "PATH", "ask the daemon at this socket for the log", false},
     {0},
 };
 

@@ -10,7 +10,7 @@
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

@@ -19,15 +19,17 @@
 enum { HOOK_MOST = 5, HOOK_RULES_MAX = 50 };
 
 static const struct cli_option options[] = {
-    {"gate", 'g', "COMMAND", "must succeed first: a line for sh, such as './dev test'", false},
-    {"gate-timeout", 0, "TIME", "longest time of the gate (default 10m)", false},
-    {"rule", 'r', "COND", "a condition; with the first the agent may stop", true},
+    {"gate", 'g', "COMMAND",
+     "a command that must succeed first: a line for sh, such as './dev test'", false},
+    {"gate-timeout", 0, "TIME", "how long the gate may run (default 10m)", false},
+    {"rule", 'r', "COND", "a condition; if the first one holds, the agent may stop", true},
     {"judge-provider", 0, "P", "who judges", false},
     {"model", 'm', "MODEL", "the judge's model", false},
-    {"most", 0, "N", "after so many refusals in a row it may stop anyway (default 5)", false},
+    {"most", 0, "N", "after this many refusals in a row the agent may stop anyway (default 5)",
+     false},
     {"logs", 'l', "DIR", "where the session log goes", false},
-    {"project", 0, NULL, "install: into .claude/settings.json here, not into the user's", false},
-    {"yes", 'y', NULL, "install: write it without asking", false},
+    {"project", 0, NULL, "install: write to .claude/settings.json here, not to the user's", false},
+    {"yes", 'y', NULL, "install: write without asking", false},
     {0},
 };
 

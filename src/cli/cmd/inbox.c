@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"json", 0, NULL, "print one JSON object a line, texts up to 2,000 bytes", false},
-    {"diff", 'd', NULL, "with the lines that each session changed so far", false},
+    {"json", 0, NULL, "print one JSON object per line, with texts up to 2,000 bytes", false},
+    {"diff", 'd', NULL, "also show the lines that each session has changed so far", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},
 };

@@ -17,7 +17,7 @@
 
 static const struct cli_option options[] = {
     {"cwd", 'C', "DIR", "the project (default: here)", false},
-    {"json", 0, NULL, "print what was written and what was kept as JSON", false},
+    {"json", 0, NULL, "print as JSON what was written and what was kept", false},
     {0},
 };
 

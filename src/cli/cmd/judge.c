@@ -18,12 +18,12 @@ static const struct cli_option options[] = {
     {"rule", 'r', "COND", "a condition; the first is rule 1", true},
     {"name", 'n', "NAME", "the movement's name, as in [NAME:N] (default: step)", false},
     {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
-    {"max-reasks", 0, "N", "corrections asked for per stage (default 0)", false},
+    {"max-reasks", 0, "N", "how many corrections each stage may ask for (default 0)", false},
     {"language", 0, "en|ja", "language of the prompts", false},
     SETUP_OPTIONS,
-    {"logs", 'l', "DIR", "keep a session log there", false},
-    {"json", 0, NULL, "print the judgment record; of a judge that is down, session_stop", false},
-    {"quiet", 'q', NULL, "print nothing; only set the exit status", false},
+    {"logs", 'l', "DIR", "keep a session log in this folder", false},
+    {"json", 0, NULL, "print the judgment record, or session_stop if the judge is down", false},
+    {"quiet", 'q', NULL, "print nothing, only set the exit status", false},
     {0},
 };
 

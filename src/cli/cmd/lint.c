@@ -12,7 +12,8 @@ static const char *const format_names[] = {"text", "json", "github", "sarif"};
 
 static const struct cli_option options[] = {
     {"provider", 'p', "P|MOVEMENT=P", "check as if run with this provider", true},
-    {"json", 0, NULL, "print a JSON object a file: ok, errors, warnings with their places", false},
+    {"json", 0, NULL,
+     "print a JSON object for each file: ok, errors and warnings with their places", false},
     {"format", 0, "FORMAT", "text, json, github (annotations of a job) or sarif (2.1.0)", false},
     {"quiet", 'q', NULL, "print errors only, no warnings", false},
     {0},

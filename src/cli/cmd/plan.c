@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"task", 't', "TEXT", "what is to be done", false},
+    {"task", 't', "TEXT", "what to do", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     SETUP_OPTIONS,
     INPUT_OPTION,
-    {"logs", 'l', "DIR", "where the sessions before are", false},
-    {"quick", 'q', NULL, "start no program and ask no API, so without versions", false},
+    {"logs", 'l', "DIR", "where the logs of earlier sessions are", false},
+    {"quick", 'q', NULL, "start no programs and ask no APIs, so show no versions", false},
     {"json", 'j', NULL, "print one JSON object", false},
     {0},
 };

@@ -11,15 +11,15 @@
 
 static const struct cli_option options[] = {
     {"stage", 0, "STAGE", "the judge's prompt: structured_output, phase3_tag or ai_judge", false},
-    {"vote", 0, "N", "as judge N of the panel is asked (default 1)", false},
+    {"vote", 0, "N", "show what judge N of the panel is asked (default 1)", false},
     {"task", 't', "TEXT", "the task", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
-    {"previous", 0, "TEXT", "what the movement before reported", false},
+    {"previous", 0, "TEXT", "what the previous movement reported", false},
     {"answer", 0, "TEXT", "judge prompts: the agent's report", false},
-    {"iteration", 0, "N", "as turn N (default 1)", false},
-    {"cwd", 'C', "DIR", "as if run there: whose .segue/facets count", false},
-    {"json", 0, NULL, "as a JSON object: movement, stage, prompt, facets", false},
-    {"movement-iteration", 0, "N", "as run N of the movement (default 1)", false},
+    {"iteration", 0, "N", "show it as turn N (default 1)", false},
+    {"cwd", 'C', "DIR", "show it as if run in this folder, whose .segue/facets count", false},
+    {"json", 0, NULL, "print a JSON object: movement, stage, prompt, facets", false},
+    {"movement-iteration", 0, "N", "show it as run N of the movement (default 1)", false},
     {0},
 };
 

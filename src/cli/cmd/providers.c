@@ -15,12 +15,12 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"json", 'j', NULL, "one JSON object (list), or a JSON object a line (test)", false},
+    {"json", 'j', NULL, "print one JSON object (list), or one per line (test)", false},
     {"transcript", 't', "FILE", "test: the recorded run", false},
     {"transport", 'T', "T", "test: exec (default), native or acp", false},
-    {"quick", 'q', NULL, "list: start no program and ask no API", false},
-    {"names", 0, NULL, "list: the names only, one a line", false},
-    {"schema", 0, NULL, "show: the JSON Schema of profiles instead", false},
+    {"quick", 'q', NULL, "list: start no programs and ask no APIs", false},
+    {"names", 0, NULL, "list: print only the names, one per line", false},
+    {"schema", 0, NULL, "show: print the JSON Schema of profiles instead", false},
     {0},
 };
 

@@ -8,10 +8,10 @@
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
-    {"older-than", 0, "AGE", "all that ended longer ago than this: 30d, 12h", false},
-    {"stopped", 0, NULL, "also sessions that stopped and could go on", false},
-    {"force", 'f', NULL, "also sessions that could go on, and work that is not committed", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    {"older-than", 0, "AGE", "remove all that ended longer ago than this: 30d, 12h", false},
+    {"stopped", 0, NULL, "also remove sessions that stopped and could continue", false},
+    {"force", 'f', NULL, "also remove sessions that could continue, and uncommitted work", false},
     {0},
 };
 

@@ -9,19 +9,20 @@
 #include <stdio.h>
 
 static const struct cli_option options[] = {
-    {"task", 't', "TEXT", "what is to be done", false},
+    {"task", 't', "TEXT", "what to do", false},
     {"task-file", 'f', "FILE|-", "the task from a file or standard input", false},
     FORGE_TASK_OPTIONS,
     SETUP_OPTIONS,
     SETUP_PLACE_OPTIONS,
     INPUT_OPTION,
-    {"interactive", 0, NULL, "a person takes part, also without a terminal: by segue inbox", false},
-    {"allow-secret", 0, NULL, "run though the task or the workflow holds a key", false},
+    {"interactive", 0, NULL, "a person takes part, through segue inbox if there is no terminal",
+     false},
+    {"allow-secret", 0, NULL, "run even if the task or the workflow contains a secret key", false},
     {"logs", 'l', "DIR", "where the session log goes", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     SETUP_ON_OPTION,
     {"json", 0, NULL, "print the log records as they become durable", false},
-    {"verbose", 'v', NULL, "show the agents' words as they come (on a terminal)", false},
+    {"verbose", 'v', NULL, "show the agents' text as it arrives (on a terminal)", false},
     {"quiet", 'q', NULL, "print nothing but errors", false},
     {0},
 };

@@ -28,16 +28,16 @@ enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
 enum { SHOW_TEXT_BYTES = 4096 }; /* of each text of a judgment's view, unless --full */
 
 static const struct cli_option options[] = {
-    {"follow", 'f', NULL, "go on until the session ends or stops; exit with its status", false},
+    {"follow", 'f', NULL, "follow the session until it ends or stops; exit with its status", false},
     {"quiet", 'q', NULL, "print nothing but errors (with --follow)", false},
-    {"verbose", 'v', NULL, "with --follow: show the agents' words as they come (on a terminal)",
+    {"verbose", 'v', NULL, "with --follow: show the agents' text as it arrives (on a terminal)",
      false},
-    {"full", 0, NULL, "cut no texts", false},
+    {"full", 0, NULL, "do not shorten texts", false},
     {"json", 0, NULL, "print the records (of that turn)", false},
-    {"as", 0, "view", "print what is shown as one JSON object", false},
+    {"as", 0, "view", "print the same content as one JSON object", false},
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
-    {"socket", 'S', "PATH", "ask the daemon there where the log is", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    {"socket", 'S', "PATH", "ask the daemon at this socket for the log", false},
     {0},
 };
 

@@ -15,11 +15,12 @@
 
 static const struct cli_option options[] = {
     {"store", 0, "URL", "the store: postgres://HOST/DATABASE (or SEGUE_STORE)", false},
-    {"dry-run", 0, NULL, "init: print the SQL; prune: print the sessions; nothing is done", false},
-    {"older-than", 0, "AGE", "prune: what ended longer ago than this: 30d, 12h", false},
-    {"stopped", 0, NULL, "prune: also sessions that stopped and could go on", false},
-    {"mend", 0, NULL, "check: write rows anew that say something else than their sound log", false},
-    {"move", 0, NULL, "export, import: unfinished ones too; they go on there only", false},
+    {"dry-run", 0, NULL, "init: print the SQL; prune: print the sessions; change nothing", false},
+    {"older-than", 0, "AGE", "prune: sessions that ended longer ago than this: 30d, 12h", false},
+    {"stopped", 0, NULL, "prune: also sessions that stopped and could continue", false},
+    {"mend", 0, NULL, "check: rewrite rows that contradict their intact log", false},
+    {"move", 0, NULL, "export, import: include unfinished ones, which then continue only there",
+     false},
     {"json", 0, NULL, "print JSON", false},
     {0},
 };

@@ -22,10 +22,11 @@ static const uint64_t VERIFY_BESIDE_BYTES = 1024 * 1024;
 
 static const struct cli_option options[] = {
     {"logs", 'l', "DIR", "where session logs are", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
-    {"heads", 0, "FILE", "check against heads that were kept elsewhere (segue heads)", false},
-    {"signed", 0, "SIGNERS", "FILE.sig must be a signature over FILE by one of these", false},
-    {"json", 0, NULL, "print one JSON object a log, of a FOLDER a sum behind them", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
+    {"heads", 0, "FILE", "check against heads that were saved elsewhere (segue heads)", false},
+    {"signed", 0, "SIGNERS", "FILE.sig must be a signature of FILE by one of these", false},
+    {"json", 0, NULL, "print a JSON object for each log; for a FOLDER, a summary after them",
+     false},
     {0},
 };
 

@@ -14,8 +14,9 @@
 #include <yaml.h>
 
 static const struct cli_option options[] = {
-    {"all", 'a', NULL, "also load what is loaded when needed, and tell what it is for", false},
-    {"json", 0, NULL, "as a JSON object", false},
+    {"all", 'a', NULL,
+     "also load the libraries that are loaded on demand, and say what each is for", false},
+    {"json", 0, NULL, "print a JSON object", false},
     {0},
 };
 

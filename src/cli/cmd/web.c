@@ -17,11 +17,11 @@
 enum { CODE_LIFE_MS = LIMIT_WINDOW_CODE_MS };
 
 static const struct cli_option options[] = {
-    {"read-only", 'r', NULL, "the browser may look, and change nothing", false},
-    {"no-open", 'n', NULL, "open no browser: print the address, with the code", false},
+    {"read-only", 'r', NULL, "let the browser look, but change nothing", false},
+    {"no-open", 'n', NULL, "open no browser; print the address with its code", false},
     {"http", 0, "ADDRESS:PORT", "without a daemon: where to listen (default 127.0.0.1, any port)",
      false},
-    {"revoke", 0, NULL, "sign out every browser that the daemon let in", false},
+    {"revoke", 0, NULL, "sign out every browser that is signed in to the daemon", false},
     {"logs", 'l', "DIR", "read this log folder instead of asking the daemon", false},
     {"socket", 'S', "PATH", "the daemon's control socket", false},
     {0},

@@ -18,14 +18,15 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"draft", 0, NULL, "as a draft", false},
-    {"title", 0, "TEXT", "its title (default: the output title, else the issue's or the task's)",
+    {"draft", 0, NULL, "open it as a draft", false},
+    {"title", 0, "TEXT", "its title (default: the output title, or else the issue's or the task's)",
      false},
-    {"body", 0, "FILE|-", "its text (default: the output body, else reports, else summary)", false},
-    {"into", 0, "BRANCH", "what it is to be merged into (default: the forge's default branch)",
+    {"body", 0, "FILE|-",
+     "its text (default: the output body, or else the reports, or else a summary)", false},
+    {"into", 0, "BRANCH", "the branch to merge it into (default: the forge's default branch)",
      false},
-    {"remote", 0, "NAME", "where it is pushed to (default: origin, or the only one)", false},
-    {"json", 0, NULL, "print its branch and address as a JSON object", false},
+    {"remote", 0, "NAME", "the remote to push to (default: origin, or the only one)", false},
+    {"json", 0, NULL, "print a JSON object: its branch and address", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };

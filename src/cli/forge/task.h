@@ -9,8 +9,11 @@
 #include "cli/forge/forge.h"
 
 #define FORGE_TASK_OPTIONS                                                                         \
-  {"issue", 0, "N", "the task is this issue, asked of gh or glab; its text is quoted", false}, {   \
-    "pr", 0, "N", "the task is this pull request, on its commits; the same", false                 \
+  {"issue", 0, "N", "take this issue as the task, read with gh or glab; its text is quoted",       \
+   false},                                                                                         \
+  {                                                                                                \
+    "pr", 0, "N", "take this pull request as the task, in the same way, and work on its commits",  \
+        false                                                                                      \
   }
 
 struct forge_task {

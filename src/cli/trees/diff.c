@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"stat", 0, NULL, "only how many lines of which files", false},
-    {"item", 0, "N", "of a movement with for_each: that item alone", false},
-    {"json", 0, NULL, "print the branch, its files and the diff as one JSON object", false},
+    {"stat", 0, NULL, "show only how many lines changed in which files", false},
+    {"item", 0, "N", "for a movement with for_each: only this item", false},
+    {"json", 0, NULL, "print one JSON object: the branch, its files and the diff", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };

@@ -8,8 +8,7 @@
 
 static const struct cli_option options[] = {
     {"yes", 'y', NULL, "do not ask", false},
-    {"force", 'f', NULL, "also with work that is not committed, or of a session that could go on",
-     false},
+    {"force", 'f', NULL, "even if work is not committed, or the session could continue", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };

@@ -12,14 +12,14 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"squash", 0, NULL, "as one commit, without the branch's own history", false},
-    {"into", 0, "BRANCH", "what it is merged into (default: what is checked out there)", false},
+    {"squash", 0, NULL, "merge as one commit, without the branch's own history", false},
+    {"into", 0, "BRANCH", "what to merge into (default: what is checked out there)", false},
     {"resolve", 0, "MOVEMENT",
      "on a conflict, continue the workflow with this movement to resolve it", false},
     {"scenario", 's', "FILE", "with --resolve: replies of the script provider", false},
     {"quiet", 'q', NULL, "with --resolve: print nothing but errors", false},
-    {"message", 'm', "TEXT", "of the commit", false},
-    {"json", 0, NULL, "print the commit, or the files in conflict, as a JSON object", false},
+    {"message", 'm', "TEXT", "the commit's message", false},
+    {"json", 0, NULL, "print a JSON object: the commit, or the files in conflict", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 static const struct cli_option options[] = {
-    {"json", 0, NULL, "print one JSON object a line", false},
+    {"json", 0, NULL, "print one JSON object per line", false},
     {"logs", 'l', "DIR", "where session logs are", false},
     {0},
 };

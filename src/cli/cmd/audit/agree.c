@@ -9,11 +9,12 @@
 
 static const struct cli_option options[] = {
     AUDIT_FILTER_OPTIONS,
-    {"list", 0, NULL, "name the turns in which two differ", false},
-    {"json", 'j', NULL, "print one JSON object a pair; with --list one a turn before", false},
-    {"logs", 'l', "DIR",
-     "log folder in which IDs are looked up, and that is read if none are given", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"list", 0, NULL, "list the turns where two raters differ", false},
+    {"json", 'j', NULL, "print a JSON object for each pair; with --list, first one for each turn",
+     false},
+    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
+     false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

@@ -11,8 +11,8 @@
 
 static const struct cli_option options[] = {
     {"json", 'j', NULL, "print one JSON object", false},
-    {"logs", 'l', "DIR", "log folder in which IDs are looked up", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"logs", 'l', "DIR", "log folder to look up IDs in", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

@@ -14,16 +14,17 @@
 #include <string.h>
 
 static const struct cli_option options[] = {
-    {"turn", 't', "N", "this turn; else the last one of the movement that was judged", false},
-    {"as", 0, "NAME", "who says so (default: $USER); without --sample also --by NAME", false},
-    {"sample", 0, "N", "ask for the rules of N judgments drawn by chance, one screen each", false},
+    {"turn", 't', "N", "which turn (default: the movement's last judged one)", false},
+    {"as", 0, "NAME", "whose label it is (default: $USER); without --sample also --by NAME", false},
+    {"sample", 0, "N", "ask for the rules of N judgments drawn at random, one screen each", false},
     {"by", 'b', "KEY,...",
-     "of --sample: as many of each of these (method,movement ...); see segue audit --by", false},
-    {"blind", 0, NULL, "of --sample: the verdict is shown after the answer only", false},
-    {"seed", 0, "TEXT", "of --sample: another text draws others", false},
+     "with --sample: draw equally from each group (method,movement ...); see segue audit --by",
+     false},
+    {"blind", 0, NULL, "with --sample: show the verdict only after your answer", false},
+    {"seed", 0, "TEXT", "with --sample: another text draws other judgments", false},
     AUDIT_FILTER_OPTIONS,
-    {"logs", 'l', "DIR", "log folder in which the ID is looked up", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"logs", 'l', "DIR", "log folder to look up the ID in", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

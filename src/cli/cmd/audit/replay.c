@@ -8,10 +8,11 @@
 #include <stdlib.h>
 
 static const struct cli_option options[] = {
-    {"check", 'c', NULL, "exit 1 when a verdict would differ, or a question would be asked", false},
-    {"json", 'j', NULL, "print one JSON object a judgment, and one for all", false},
-    {"logs", 'l', "DIR", "log folder in which IDs are looked up", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"check", 'c', NULL, "exit with 1 if a verdict would differ, or a question would be asked",
+     false},
+    {"json", 'j', NULL, "print a JSON object for each judgment, and one for all", false},
+    {"logs", 'l', "DIR", "log folder to look up IDs in", false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

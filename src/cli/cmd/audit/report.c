@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"output", 'o', "FILE", "write there instead of standard output", false},
+    {"output", 'o', "FILE", "write to this file instead of standard output", false},
     {"format", 0, "FORM", "html (default) or md: Markdown", false},
-    {"since", 0, "WHEN", "of a folder: begun since: 90m, 12h, 3d ago, or a date", false},
-    {"workflow", 0, "NAME", "of a folder: sessions of this workflow", false},
-    {"status", 's', "STATUS,...", "of a folder: sessions that stand so", false},
-    {"logs", 'l', "DIR",
-     "log folder in which IDs are looked up, and that is read if none are given", false},
-    {"store", 0, "URL", "a shared store instead: postgres://HOST/DATABASE", false},
+    {"since", 0, "WHEN", "in a folder: started since: 90m, 12h or 3d ago, or a date", false},
+    {"workflow", 0, "NAME", "in a folder: sessions of this workflow", false},
+    {"status", 's', "STATUS,...", "in a folder: sessions with this status", false},
+    {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
+     false},
+    {"store", 0, "URL", "use this shared store instead: postgres://HOST/DATABASE", false},
     {0},
 };
 

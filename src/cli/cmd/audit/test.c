@@ -16,9 +16,9 @@
 static const struct cli_option options[] = {
     SETUP_OPTIONS,
     {"stages", 0, "S,S", "structured_output, phase3_tag, phase1_tag, ai_judge", false},
-    {"repeat", 'n', "N", "judge each case so often (default 1)", false},
-    {"junit", 0, "FILE", "write the results as JUnit XML, too", false},
-    {"json", 'j', NULL, "print one JSON object a case and provider, and one for all", false},
+    {"repeat", 'n', "N", "how often to judge each case (default 1)", false},
+    {"junit", 0, "FILE", "also write the results as JUnit XML", false},
+    {"json", 'j', NULL, "print a JSON object for each case and provider, and one for all", false},
     {0},
 };
 

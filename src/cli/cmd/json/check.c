@@ -15,14 +15,16 @@
 static const struct cli_option options[] = {
     {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
      false},
-    {"formats", 0, NULL, "the same", false},
-    {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
-    {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
-    {"invariant", 'i', "EXPR", "must hold too, e.g. 'sum(items[].price) == total'", true},
-    {"invariants", 'I', "FILE", "a list of invariants: expressions and commands, JSON or YAML",
+    {"formats", 0, NULL, "the same as --assert-format", false},
+    {"registry", 'r', "PREFIX=DIR", "resolve URIs that begin with this to documents below DIR",
      true},
-    {"batch", 'b', NULL, "read and write NDJSON, a schema and a value a line", false},
-    {"json", 'j', NULL, "print one JSON object an instance", false},
+    {"draft", 'd', "DRAFT",
+     "the draft of schemas without $schema: 2020-12 (default), 2019-09 or 07", false},
+    {"invariant", 'i', "EXPR", "what must hold too, such as 'sum(items[].price) == total'", true},
+    {"invariants", 'I', "FILE",
+     "a file that lists invariants: expressions and commands, in JSON or YAML", true},
+    {"batch", 'b', NULL, "read and write NDJSON, a schema and a value on each line", false},
+    {"json", 'j', NULL, "print a JSON object for each instance", false},
     {0},
 };
 

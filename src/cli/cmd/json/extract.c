@@ -13,16 +13,16 @@
 
 static const struct cli_option options[] = {
     {"schema", 's', "FILE|NAME",
-     "JSON Schema (JSON or YAML), or a ready one, that the value must pass", false},
-    {"want", 'w', "ROOT", "object, array or any (default): what the value must be", false},
-    {"repair", 'r', NULL, "mend broken JSON when no sound value is there (the default)", false},
-    {"no-repair", 'R', NULL, "take only what is JSON as it stands", false},
+     "JSON Schema (JSON or YAML), or a built-in one, that the value must fit", false},
+    {"want", 'w', "ROOT", "what the value must be: object, array or any (default)", false},
+    {"repair", 'r', NULL, "repair broken JSON if there is no valid value (the default)", false},
+    {"no-repair", 'R', NULL, "accept only valid JSON, without repairs", false},
     {"assert-format", 'f', NULL, "check format (email, date-time, uri, ...), not only note it",
      false},
-    {"explain", 'e', NULL, "tell on stderr each candidate and what became of it", false},
-    {"json", 'j', NULL, "print an object: value, stage, repairs, errors, with --explain candidates",
-     false},
-    {"batch", 'b', NULL, "read and write NDJSON, a text and a value a line", false},
+    {"explain", 'e', NULL, "report each candidate, and what became of it, on stderr", false},
+    {"json", 'j', NULL,
+     "print an object: value, stage, repairs and errors, and with --explain the candidates", false},
+    {"batch", 'b', NULL, "read and write NDJSON, a text and a value on each line", false},
     {0},
 };
 

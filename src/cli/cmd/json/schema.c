@@ -14,17 +14,21 @@
 #include <unistd.h>
 
 static const struct cli_option options[] = {
-    {"as", 'a', "NAME", "only this rendering: prompt, types, json, example, gbnf or a provider's",
+    {"as", 'a', "NAME",
+     "print only this rendering: prompt, types, json, example, gbnf or a provider's", false},
+    {"report", 'R', NULL,
+     "print instead what the rendering cannot express, one JSON object per line", false},
+    {"language", 'l', "en|ja", "language of the prompt (default en)", false},
+    {"annotations", 0, "keep|drop", "json: whether to keep title, description, ... (default keep)",
      false},
-    {"report", 'R', NULL, "instead: what the rendering cannot hold, a JSON object a line", false},
-    {"language", 'l', "en|ja", "of the prompt (default en)", false},
-    {"annotations", 0, "keep|drop", "json: with title, description, ... (default keep)", false},
-    {"think", 0, NULL, "gbnf: a reasoning block may come before the JSON", false},
-    {"formats", 'f', NULL, "example: values that format accepts, not only placeholders", false},
-    {"json", 0, NULL, "one JSON object: each rendering with what it cannot hold, and warnings",
-     false},
-    {"registry", 'r', "PREFIX=DIR", "documents below DIR stand for the URIs that begin so", true},
-    {"draft", 'd', "DRAFT", "2020-12 (default), 2019-09 or 07: of schemas without $schema", false},
+    {"think", 0, NULL, "gbnf: allow a reasoning block before the JSON", false},
+    {"formats", 'f', NULL, "example: use values that format accepts, not only placeholders", false},
+    {"json", 0, NULL,
+     "print one JSON object: each rendering with what it cannot express, and warnings", false},
+    {"registry", 'r', "PREFIX=DIR", "resolve URIs that begin with this to documents below DIR",
+     true},
+    {"draft", 'd', "DRAFT",
+     "the draft of schemas without $schema: 2020-12 (default), 2019-09 or 07", false},
     {0},
 };
 
