@@ -37,9 +37,7 @@ void control_reply_session(const struct control *api, struct server_request *r, 
   view_deinit(&v);
 }
 
-/* A request that needs the store must not hold up the loop when the store does not respond. Returns
- * false if it has answered the request. */
-static bool control_store_answers(const struct control *api, struct server_request *r) {
+bool control_store_answers(const struct control *api, struct server_request *r) {
   struct err err = {0};
   if (worker_answers(api->sessions->env->store, &err))
     return true;

@@ -11,6 +11,31 @@ void control_reply_session(const struct control *api, struct server_request *r, 
 /* The entry of a session that may be unknown here. NULL: answered. */
 struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id);
 
+/* False: the store of several machines did not answer when it was last asked, and this has answered
+ * the request. */
+bool control_store_answers(const struct control *api, struct server_request *r);
+
+/* control_act.c: which session a request is about */
+
+/* A request about one session, while that is looked at. */
+struct about {
+  struct control *api;
+  /* Has the entry, which memory or the last look at the store describes; owns the about. */
+  void (*act)(struct about *a, struct server_request *r, struct daemon_entry *e);
+  bool settles;                   /* waits for a release that is under way */
+  struct entry_ask ask;           /* for sessions_resume and sessions_answer */
+  struct server_request *request; /* of the ask; NULL: its client has left */
+  char word[SERVER_PART_BYTES];
+  struct snapshot snapshot;
+};
+typedef void (*about_act)(struct about *a, struct server_request *r, struct daemon_entry *e);
+
+struct about *about_new(struct control *api, about_act act);
+/* Finds the session that the request's path names; if there is none, answers. A shared store is
+ * asked in the pool. Takes the about over. */
+void about_take(struct about *owned, struct server_request *r);
+void about_free(struct about *a);
+
 /* control_wait.c */
 
 /* A request waits for one of these of its session. */

@@ -22,6 +22,7 @@
 struct server;
 struct server_request;
 
+enum { SERVER_PART_BYTES = 128 }; /* of a path */
 enum server_takes { TAKES_NOTHING, TAKES_JSON, TAKES_JSON_OR_NOTHING };
 
 struct server_route {

@@ -12,7 +12,7 @@
 
 #include "daemon/mhd_load.h"
 
-enum { SERVER_PART_BYTES = 128, SERVER_PARTS = 2, SERVER_HEADER_BYTES = 64 };
+enum { SERVER_PARTS = 2, SERVER_HEADER_BYTES = 64 };
 
 struct connection { /* one that was accepted */
   struct list_node in_server;

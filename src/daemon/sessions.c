@@ -301,7 +301,9 @@ static bool start_opened(struct daemon_entry *e, struct err *err) {
 
 void entry_opened(struct daemon_entry *e, struct err *err) {
   struct sessions *ss = e->sessions;
-  if (ss->draining && !e->cancelled) { /* another worker goes on with it */
+  if (e->ask != NULL) {
+    entry_opened_for(e, err);
+  } else if (ss->draining && !e->cancelled) { /* another worker goes on with it */
     entry_set_state(e, ENTRY_OVER);
     let_go(e);
     sessions_soon(ss);

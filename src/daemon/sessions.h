@@ -21,7 +21,7 @@
 #include "daemon/deadlines.h"
 #include "daemon/events.h"
 #include "daemon/launch.h"
-#include "store/brief.h"
+#include "daemon/snapshot.h"
 
 #define ENTRY_STATES(X)                                                                            \
   /* its first record, or that of an accepted resume or answer, is on the way to the disk */       \
@@ -29,7 +29,7 @@
   /* it waits for its turn; its session may still be in memory */                                  \
   X(QUEUED, ES(WRITING) | ES(OPENING) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                       \
   /* its turn has come, or it is to end: its log is read back beside the loop (shared stores) */   \
-  X(OPENING, ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                                     \
+  X(OPENING, ES(WRITING) | ES(QUEUED) | ES(RUNNING) | ES(BROKEN) | ES(OVER))                       \
   X(RUNNING, ES(BROKEN) | ES(OVER))                                                                \
   /* its log failed and will be opened again; its session may still be in memory */                \
   X(BROKEN, ES(QUEUED) | ES(RUNNING) | ES(OVER))                                                   \
@@ -43,6 +43,21 @@ enum entry_state {
 };
 
 struct sessions;
+struct daemon_entry;
+/* A client asks that a session goes on (steer) or takes an answer (said), and it does not run here:
+ * its log is read back first. */
+struct entry_ask {
+  bool answers;
+  struct steer steer;
+  struct said said;
+  uint64_t question;     /* set: the record of the question that is answered */
+  enum entry_state from; /* set: where it goes back to when that cannot be done */
+  /* From the loop, perhaps at once. err NULL: it is accepted, and being written where it has to be;
+   * otherwise as sessions_resume and sessions_answer say. The ask is the caller's again. */
+  void (*done)(struct entry_ask *ask, struct daemon_entry *e, const struct err *err);
+};
+void entry_ask_deinit(struct entry_ask *ask);
+
 struct daemon_entry {
   char id[STORE_ID_BYTES];
   enum entry_state state;
@@ -66,6 +81,8 @@ struct daemon_entry {
   bool foreign;                   /* watched while another program runs it */
   bool taken;                     /* from the store: it was not begun here */
   bool claimed;            /* it came from the queue of a shared store while it was not over here */
+  bool owned;              /* by some worker of a shared store, when that was last looked at */
+  struct entry_ask *ask;   /* OPENING: what it is opened for; or NULL */
   uint64_t asked_until_ms; /* by the loop's clock: its worker is to end it; 0: nobody is asked */
   uint64_t heard_ms;       /* by the loop's clock: when it last reported something, or began */
   bool silent;             /* its silence has been reported */
@@ -121,6 +138,9 @@ struct daemon_entry *sessions_find(const struct sessions *ss,
  * cancel it. Its state is OVER. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
+/* Takes over how a session stands in a shared store. Returns its entry, made if there was none. */
+struct daemon_entry *sessions_update(struct sessions *ss, struct snapshot *s);
+
 /* Finds the session with this key (unique) that is queued or running; NULL: none. A stopped session
  * is not running, whatever it waits for. */
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
@@ -135,20 +155,20 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
 void sessions_leave(struct sessions *ss, struct daemon_entry *e);
 
 /* Queues again a session that is over and unfinished (or waits, but was taken further elsewhere):
- * at once if the next daemon would go on with it too and `st` adds nothing (it is settled here),
- * otherwise once that is durable. Until then it is WRITING, then `changed` comes; if it could not
- * be written, it is still stopped. False: ERR_LOCKED, another program owns it; ERR_INVALID, it has
- * ended or was never submitted; ERR_LIMIT, the queue is full; ERR_USAGE, it cannot be taken further
- * so; or its log cannot be used. */
-bool sessions_resume(struct sessions *ss, struct daemon_entry *e, struct steer *st,
-                     struct err *err) MUST_CHECK;
+ * at once if the next daemon would go on with it too and the steer adds nothing (it is settled
+ * here), otherwise once that is durable. Until then it is WRITING, then `changed` comes; if it
+ * could not be written, it is still stopped.
+ * Refused: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended or was never submitted;
+ * ERR_LIMIT, the queue is full; ERR_USAGE, it cannot be taken further so; or its log cannot be
+ * used. With a shared store, after sessions_update. */
+void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask);
 
-/* Gives a person's answer to its question. *question: that question's record. The answer is on disk
- * once its brief no longer asks it and `changed` came; if it is broken or over with the question
- * open, it is not. False: ERR_INVALID, ERR_USAGE, not an answer, see core_answer_settle;
- * ERR_LOCKED, another program owns it, or it is just being written; or its log cannot be used. */
-bool sessions_answer(struct sessions *ss, struct daemon_entry *e, struct core_answer *answer,
-                     uint64_t *question, struct err *err) MUST_CHECK;
+/* Gives a person's answer to its question. The answer is on disk once its brief no longer asks
+ * ask->question and `changed` came; if it is broken or over with the question open, it is not.
+ * Refused: ERR_INVALID, ERR_USAGE, not an answer, see core_answer_settle; ERR_LOCKED, another
+ * program owns it, or it is just being written; or its log cannot be used. With a shared store,
+ * after sessions_update. */
+void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask);
 
 /* True if it waits or runs, so that memory counts; otherwise its log does. */
 bool entry_is_live(const struct daemon_entry *e);

@@ -18,6 +18,8 @@ void sessions_take(struct sessions *ss, const char *id);
 /* Reads its log back in the pool; entry_opened comes then. */
 void entry_open_later(struct daemon_entry *e);
 void entry_opened(struct daemon_entry *e, struct err *err);
+/* It was opened for what a client asked (e->ask). */
+void entry_opened_for(struct daemon_entry *e, const struct err *err);
 /* It is another worker's: that one is asked to end it. */
 void entry_ask_cancel(struct daemon_entry *e);
 /* Looks in the pool at those of others that are watched here, or were asked to end. True: there are

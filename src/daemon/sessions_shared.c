@@ -425,3 +425,22 @@ struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct 
   sessions_soon(ss); /* there may be too many now */
   return e;
 }
+
+struct daemon_entry *sessions_update(struct sessions *ss, struct snapshot *s) {
+  struct daemon_entry *e = sessions_find(ss, s->id);
+  bool ours =
+      e != NULL && (e->session != NULL || (e->state != ENTRY_OVER && e->state != ENTRY_QUEUED));
+  if (ours)
+    return e;
+  if (e == NULL)
+    e = entry_new(ss, s->id, ENTRY_OVER);
+  brief_deinit(&e->brief);
+  e->brief = s->brief;
+  s->brief = (struct brief){0};
+  e->owned = s->owned;
+  ss->asking = ss->asking || e->brief.questions != NULL;
+  if (e->feed != NULL)
+    feed_grow(e->feed, e->brief.bytes);
+  sessions_soon(ss); /* there may be too many now */
+  return e;
+}

@@ -4,6 +4,7 @@
       url = line.url("database")
       line.cut()            # every connection ends at both ends, and no new one comes through
       line.deaf("up")       # what clients say is lost from now on ("down": what the server says)
+      line.slow(0.3)        # what the server says comes that much later
       line.half_open()      # the server's ends are gone, and no client hears of it
       line.on(b"append_all", "unsynced")   # once, at the next statement that has these bytes
       line.mend()           # new connections, and those that are left, work again
@@ -17,6 +18,7 @@ import selectors
 import socket
 import tempfile
 import threading
+import time
 import urllib.parse
 
 SYNC = b"S\x00\x00\x00\x04"
@@ -35,6 +37,7 @@ class Cutting:
         self.lock = threading.Lock()
         self.lines, self.kept, self.plans = [], [], []
         self.down, self.lost, self.fired = False, set(), 0
+        self.delay, self.late = 0, []  # late: what is still to come to a client, in order
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.dir + "/.s.PGSQL.5432")
         self.listener.listen(64)
@@ -59,6 +62,10 @@ class Cutting:
         with self.lock:
             self.lost.add(way)
 
+    def slow(self, seconds):
+        with self.lock:
+            self.delay = seconds
+
     def half_open(self):
         with self.lock:
             for line in self.lines:
@@ -75,7 +82,7 @@ class Cutting:
     def mend(self):
         with self.lock:
             self.down = False
-            self.lost = set()
+            self.lost, self.delay = set(), 0
 
     # the thread
 
@@ -130,16 +137,31 @@ class Cutting:
                 self.drop(line)
             elif way in self.lost or (way == "up" and self.planned(line, data)):
                 pass
+            elif way == "down" and (self.delay or any(late[1] is line for late in self.late)):
+                self.late.append((time.monotonic() + self.delay, line, data))
             else:
                 sink.sendall(data)
         except OSError:
             if line in self.lines:
                 self.drop(line)
 
+    def hand_on(self):
+        """Sends what was late, once its time has come."""
+        now = time.monotonic()
+        due = [late for late in self.late if late[0] <= now]
+        self.late = [late for late in self.late if late[0] > now]
+        for _, line, data in due:
+            try:
+                if line in self.lines:
+                    line.client.sendall(data)
+            except OSError:
+                self.drop(line)
+
     def run(self):
         while not self.ends:
-            found = self.selector.select(0.05)
+            found = self.selector.select(0.01 if self.late else 0.05)
             with self.lock:
+                self.hand_on()
                 for key, _ in found:
                     if key.data is None:
                         self.accept()

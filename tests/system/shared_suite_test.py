@@ -14,11 +14,10 @@ import postgres  # noqa: E402
 
 EDITS = "it edits, removes or links log files"
 LEASE = "it resumes at once what was killed: in a store that waits for the lease"
-GOING = "it resumes while the worker still lets go of the session: refused for that moment"
 FOLDERS = "it is about folders of logs"
 LEFT_OUT = {
     "signals": {},
-    "steer": {"a_fork_in_the_daemon": FOLDERS, "through_the_daemon": GOING},
+    "steer": {"a_fork_in_the_daemon": FOLDERS},
     "guards": {},
     "compose": {},
     "budget": {"a_crash_forgets_nothing": LEASE},

@@ -14,15 +14,17 @@ from shared_daemon_test import MOVEMENTS, STOPS, Fleet
 from support import WAIT_S, end_of, expect, main, need_build
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + "/support")
+import cutting  # noqa: E402
 import postgres  # noqa: E402
 
 SERVER = None
 
 
-def ask(fleet, n, method, path, timeout=WAIT_S, headers=None):
+def ask(fleet, n, method, path, timeout=WAIT_S, headers=None, body=None):
     """Status and body of what the n-th daemon says."""
     connection = Connection(f"{fleet.dir}/run{n}/s.sock", timeout)
-    connection.request(method, path, headers=headers or {})
+    headers = {**(headers or {}), **({"Content-Type": "application/json"} if body else {})}
+    connection.request(method, path, json.dumps(body) if body else None, headers)
     answer = connection.getresponse()
     body = answer.read()
     connection.close()
@@ -185,6 +187,27 @@ def a_resume_that_was_asked_for_is_not_forgotten():
         fleet.until(lambda: fleet.count("state = 'idle' AND asked IS NULL") == 2, "it is left alone")
 
 
+def resumed_while_its_worker_lets_go_of_it():
+    """A client that hears of a stop at once and resumes is not refused because the row is still held."""
+    with cutting.Cutting(SERVER) as line, Fleet("30s") as fleet:
+        direct = fleet.env["SEGUE_STORE"]
+        fleet.env["SEGUE_STORE"] = line.url(fleet.store.rsplit("/", 1)[1])
+        fleet.serve()
+        fleet.env["SEGUE_STORE"] = direct
+        for n, text in enumerate((STOPS, ASKS)):
+            line.slow(0.15)
+            sid = fleet.submit(fleet.file("stops.yaml", text))[0]
+            stream = Stream(fleet, 0, sid)
+            fleet.until(lambda: any(b'"type":"session_stop"' in heard for heard in stream.lines), "it stops")
+            body = {"max_movements": 3} if n == 0 else {"choice": 1}
+            status, told = ask(fleet, 0, "POST", f"/v1/sessions/{sid}/" + ("answer" if n else "resume"), body=body)
+            line.slow(0)
+            expect(status == 202, status, told)
+            stream.end()
+            fleet.until(lambda: fleet.count(f"id = '{sid}' AND state = 'ended'") == 1, "it goes on to its end")
+        fleet.all_complete([row["id"] for row in map(json.loads, fleet.segue("ls", "--json").stdout.splitlines())])
+
+
 def its_worker_does_not_answer():
     with Fleet("5m") as fleet:
         first = fleet.serve("--label", "a")
@@ -271,5 +294,5 @@ if __name__ == "__main__":
         shared_daemon_test.SERVER = SERVER
         status = main([seen_from_another_worker, submitted_and_followed, cancelled_through_another_daemon,
                        resumed_by_whoever_has_a_place, a_resume_that_was_asked_for_is_not_forgotten,
-                       its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody])
+                       resumed_while_its_worker_lets_go_of_it, its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody])
     sys.exit(status)

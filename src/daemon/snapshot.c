@@ -1,0 +1,41 @@
+/* Reads how a session stands in its store. */
+#include "daemon/snapshot.h"
+
+#include "base/limits.h"
+#include "os/clock.h"
+
+#include <string.h>
+#include <unistd.h>
+
+bool snapshot_is_id(const char *word) {
+  return strlen(word) == STORE_ID_BYTES - 1 && strspn(word, "0123456789abcdef-") == strlen(word);
+}
+
+static bool snapshot_read(struct snapshot *s, const struct store_ref *ref, struct err *err) {
+  s->owned = store_is_owned(ref); /* before reading: the last records precede the release */
+  return brief_read(&s->brief, ref, err);
+}
+
+bool snapshot_take(struct snapshot *s, const struct store *store, const char *word, bool settles,
+                   struct err *err) {
+  struct store_ref ref;
+  uint64_t until = clock_mono_ms() + LIMIT_STORE_SETTLE_MS;
+  *s = (struct snapshot){0};
+  if (snapshot_is_id(word))
+    store_ref(store, word, &ref);
+  else if (!store_find(store, word, &ref, err))
+    return false;
+  store_ref_id(&ref, s->id);
+  bool ok = snapshot_read(s, &ref, err);
+  while (ok && settles && s->owned && brief_is_stopped(&s->brief) && clock_mono_ms() < until) {
+    (void)usleep(LIMIT_STORE_SETTLE_LOOK_MS * 1000);
+    brief_deinit(&s->brief);
+    ok = snapshot_read(s, &ref, err);
+  }
+  return ok;
+}
+
+void snapshot_deinit(struct snapshot *s) {
+  brief_deinit(&s->brief);
+  *s = (struct snapshot){0};
+}
