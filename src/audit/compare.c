@@ -37,6 +37,7 @@ static void compare_on_turn(struct compare_side *side, const json_t *record) {
   struct compare_turn *turn = &side->turns[side->count++];
   *turn = (struct compare_turn){.turn = (long)json_integer_value(json_at(record, "turn")),
                                 .movement = keep(record, "movement"),
+                                .unproven = side->book.state == BOOK_DAMAGED,
                                 .files = json_object()};
 }
 
@@ -156,7 +157,6 @@ static void compare_on_carried(struct compare_side *side, const json_t *record) 
 
 static void compare_record(struct compare_side *side, const json_t *record, json_t *works) {
   const char *type = json_string_value(json_at(record, "type"));
-  compare_keep_head(side, record);
   if (type == NULL)
     return;
   if (strcmp(type, "carried") == 0) {
@@ -181,14 +181,23 @@ bool compare_log(struct compare_side *side, const struct store_ref *ref, struct 
   struct book *book = &side->book;
   bool ok = book_open(book, ref, true, err);
   while (ok && (record = book_next(book)) != NULL) {
+    compare_keep_head(side, record); /* only of sound ones: it proves what a fork shares */
     compare_record(side, record, works);
     json_decref(record);
   }
-  if (ok && book->state == BOOK_DAMAGED)
-    ok = err_set(err, ERR_CORRUPT, "%.200s: record %llu: %.400s", ref->name,
-                 (unsigned long long)book->records + 1, book->damage.text);
+  while (ok && (record = book_next_unproven(book)) != NULL) {
+    compare_record(side, record, works);
+    json_decref(record);
+  }
   json_decref(works);
   return ok;
+}
+
+bool compare_sound(const struct compare_side *side, struct err *err) {
+  const struct book *book = &side->book;
+  return book->state != BOOK_DAMAGED ||
+         err_set(err, ERR_CORRUPT, "%.200s: record %llu: %.400s", book->ref.name,
+                 (unsigned long long)book->records + 1, book->damage.text);
 }
 
 bool compare_text(const struct compare_side *side, const struct compare_turn *turn, struct buf *out,

@@ -1,6 +1,7 @@
 /* compare.h - two sessions side by side: aligns their turns by movement and finds where they part.
  *
- *   compare_log(&a, &ref, &err) and compare_log(&b, ...)     a log each
+ *   compare_log(&a, &ref, &err) and compare_log(&b, ...)     a log each, as far as it can be read
+ *   compare_sound(&a, &err)                                  unless a damaged one is to be told too
  *   rows = compare_align(&a, &b, &count)                        free() it
  *   compare_side_deinit(&a) ...
  *
@@ -22,6 +23,7 @@ struct compare_turn {
   long rule;                                         /* 0: none, or not judged */
   json_t *movement, *next, *method, *judge, *worker; /* texts, or NULL; owned */
   bool judged;
+  bool unproven;                /* begun behind a damaged record: nothing vouches for it */
   char text_sha256[SHA256_HEX]; /* of the agent's answer; "" before there is one */
   uint64_t text_seq;            /* the record that holds it; 0: there is none */
   int64_t ms, tokens, cost_nano;
@@ -64,6 +66,8 @@ struct compare_row {
 
 bool compare_log(struct compare_side *side, const struct store_ref *ref,
                  struct err *err) MUST_CHECK;
+/* False: its log is damaged, which side.book tells. */
+bool compare_sound(const struct compare_side *side, struct err *err) MUST_CHECK;
 /* Appends the agent's answer, raw; nothing if there is none yet. */
 bool compare_text(const struct compare_side *side, const struct compare_turn *turn, struct buf *out,
                   struct err *err) MUST_CHECK;

@@ -77,9 +77,10 @@ static void control_on_changes(void *ctx, struct server_request *r,
 void control_get_changes(void *ctx, struct server_request *r) {
   struct control *api = ctx;
   struct store_ref ref;
+  const struct difference_ask ask = {.processes = api->sessions->host->processes,
+                                     .done = control_on_changes};
   if (control_log(api, r, &ref))
-    difference_take(&api->readings, api->sessions->host->processes, r, &ref, control_on_changes,
-                    api);
+    difference_take(&api->readings, &ask, r, &ref);
 }
 
 void control_get_view(void *api, struct server_request *r) {

@@ -1,6 +1,7 @@
 /* Asks git what a session changed, for a person to look at. */
 #include "daemon/difference.h"
 
+#include "audit/book.h"
 #include "base/log.h"
 #include "host/worktree/trees.h"
 
@@ -14,8 +15,10 @@ struct difference_job {
   struct trees trees;
   struct git_ask ask; /* its arguments are borrowed from trees */
   struct git git;
-  difference_done done;
-  void *ctx;
+  struct difference_ask how;
+  uint64_t sound;
+  struct err damage,
+      unread; /* with a code: what the log lacks, why nothing is known of its trees */
 };
 
 static void difference_drop(void *what) {
@@ -27,10 +30,15 @@ static void difference_drop(void *what) {
 
 static void difference_over(struct difference_job *job, struct str diff, bool cut,
                             const char *why) {
-  const struct difference difference = {diff, cut, why};
+  const struct difference difference = {.diff = diff,
+                                        .cut = cut,
+                                        .why = why,
+                                        .sound = job->sound,
+                                        .damage =
+                                            job->damage.code != ERR_NONE ? job->damage.text : NULL};
   readings_end_more(job->rs);
   if (job->request != NULL)
-    job->done(job->ctx, job->request, &difference);
+    job->how.done(job->how.ctx, job->request, &difference);
   difference_drop(job);
 }
 
@@ -65,7 +73,9 @@ static void difference_ask(void *what, struct server_request *r) {
   job->request = r;
   readings_begin_more(job->rs);
   server_keep(r, difference_on_gone, job);
-  if (job->ask.words[0] == NULL)
+  if (job->unread.code != ERR_NONE)
+    difference_over(job, STR(""), false, job->unread.text);
+  else if (job->ask.words[0] == NULL)
     difference_over(job, STR(""), false, NULL);
   else if (job->git.processes == NULL)
     difference_over(job, STR(""), false, "no program can be run here");
@@ -73,23 +83,46 @@ static void difference_ask(void *what, struct server_request *r) {
     difference_over(job, STR(""), false, err.text);
 }
 
+static void difference_check(struct difference_job *job) {
+  struct book book;
+  struct err ignored; /* who reads the trees says so */
+  json_t *record;
+  if (!book_open(&book, &job->ref, false, &ignored))
+    return;
+  while ((record = book_next(&book)) != NULL)
+    json_decref(record);
+  job->sound = book.records;
+  if (book.state == BOOK_DAMAGED)
+    job->damage = book.damage;
+  book_close(&book);
+}
+
 static void difference_read(void *what, struct reading_answer *answer) {
   struct difference_job *job = what;
   answer->hand_on = difference_ask;
-  if (!trees_read(&job->trees, &job->ref, &answer->err))
-    answer->status = answer->err.code == ERR_NOT_FOUND ? 404 : 500;
-  else if (!trees_ask_diff(&job->trees, &job->ask))
+  if (job->how.checks)
+    difference_check(job);
+  struct err err = {0};
+  bool ok = trees_read(&job->trees, &job->ref, &err);
+  if (ok && !trees_ask_diff(&job->trees, &job->ask))
     job->ask = (struct git_ask){0};
+  if (ok)
+    return;
+  if (job->damage.code != ERR_NONE) { /* a page says that, and gives this as the reason */
+    job->unread = err;
+    return;
+  }
+  answer->err = err;
+  answer->status = err.code == ERR_NOT_FOUND ? 404 : 500;
 }
 
-void difference_take(struct readings *rs, struct process_table *processes, struct server_request *r,
-                     const struct store_ref *ref, difference_done done, void *ctx) {
-  assert(done != NULL);
+void difference_take(struct readings *rs, const struct difference_ask *ask,
+                     struct server_request *r, const struct store_ref *ref) {
+  assert(ask->done != NULL);
   struct difference_job *job = xcalloc(1, sizeof *job);
   job->rs = rs;
   job->ref = *ref;
-  job->done = done;
-  job->ctx = ctx;
-  git_begin(&job->git, processes);
+  job->how = *ask;
+  git_begin(&job->git, ask->processes);
   reading_take(rs, r, difference_read, difference_drop, job);
 }

@@ -1,7 +1,8 @@
 /* difference.h - the lines that a session changed in its files, as git tells them now.
  *
- *   difference_take(&rs, processes, r, &ref, done, ctx)    the request is kept
- *     done(ctx, r, &difference)    from the loop: answers it; not called if the client has left
+ *   difference_take(&rs, &ask, r, &ref)    the request is kept
+ *     ask.done(ask.ctx, r, &difference)    from the loop: answers it; not called if the client
+ *                                          has left
  *
  * The log is read in the pool, git runs beside the loop, as a tree of `processes`
  * (NULL: it cannot be run). */
@@ -13,15 +14,24 @@
 #include "store/store.h"
 
 struct difference {
-  struct str diff; /* bytes of files, as they are */
-  bool cut;        /* there is more of it */
-  const char *why; /* git could not be asked; or NULL */
+  struct str diff;    /* bytes of files, as they are */
+  bool cut;           /* there is more of it */
+  const char *why;    /* git could not be asked; or NULL */
+  uint64_t sound;     /* records of the log, if it was checked */
+  const char *damage; /* what is wrong with the one behind them; NULL: nothing, or not checked */
 };
 
 typedef void (*difference_done)(void *ctx, struct server_request *r,
                                 const struct difference *difference);
 
-void difference_take(struct readings *rs, struct process_table *processes, struct server_request *r,
-                     const struct store_ref *ref, difference_done done, void *ctx);
+struct difference_ask {
+  struct process_table *processes;
+  bool checks; /* the log against its chain, which reads all of it */
+  difference_done done;
+  void *ctx;
+};
+
+void difference_take(struct readings *rs, const struct difference_ask *ask,
+                     struct server_request *r, const struct store_ref *ref);
 
 #endif

@@ -139,7 +139,9 @@ static void compare_work(void *what, struct reading_answer *answer) {
   struct compare_side a = {0}, b = {0};
   json_t *told = NULL;
   size_t count;
-  if (compare_log(&a, &l->ref, &answer->err) && compare_log(&b, &l->other, &answer->err)) {
+  struct err *err = &answer->err;
+  if (compare_log(&a, &l->ref, err) && compare_sound(&a, err) && compare_log(&b, &l->other, err) &&
+      compare_sound(&b, err)) {
     struct compare_row *rows = compare_align(&a, &b, &count);
     told = compare_json(&a, &b, rows, count);
     free(rows);

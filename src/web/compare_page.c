@@ -21,6 +21,8 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
     return;
   }
   buf_printf(&text, "%ld", t->turn);
+  if (t->unproven)
+    HTML(h, "<span class=mark>not proven</span> ");
   HTML(h, "<a");
   html_link2(h, str_from(side->session), buf_view(&text));
   HTML(h, ">");
@@ -209,10 +211,17 @@ static void put_differing_texts(struct html *h, const struct compare_row *rows, 
   }
 }
 
+static void put_damage(struct html *h, const char *whose, const struct compare_side *side) {
+  if (side->book.state == BOOK_DAMAGED)
+    part_damaged(h, whose, side->book.records, str_from(side->book.damage.text));
+}
+
 void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b) {
   size_t count;
   struct compare_row *rows = compare_align(a, b, &count);
   const struct compare_row *parting = compare_parting(rows, count);
+  put_damage(h, "The log of A", a);
+  put_damage(h, "The log of B", b);
   HTML(h, "<dl>");
   put_side(h, "A", a);
   put_side(h, "B", b);

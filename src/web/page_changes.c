@@ -35,6 +35,8 @@ static void put_lines(struct html *h, struct str diff) {
 unsigned page_changes(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   page_begin(&h, "Changes", NULL);
+  if (ask->damage != NULL)
+    part_damaged(&h, "This log", ask->sound, str_from(ask->damage));
   HTML(&h, "<p><a href=\"./\">The session</a></p>");
   if (ask->diff.n > 0) {
     put_lines(&h, ask->diff);

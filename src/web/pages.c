@@ -224,7 +224,11 @@ static bool page_side(const struct page_ask *ask, const char *id, struct compare
   if (strlen(id) != STORE_ID_BYTES - 1 || strspn(id, "0123456789abcdef-") != STORE_ID_BYTES - 1)
     return err_set(err, ERR_NOT_FOUND, "give two sessions: compare/ID_ID");
   store_ref(&ask->store, id, &ref);
-  return compare_log(side, &ref, err);
+  if (!compare_log(side, &ref, err))
+    return false;
+  if (side->session[0] == '\0') /* its first record cannot be read */
+    memcpy(side->session, id, STORE_ID_BYTES);
+  return true;
 }
 
 static unsigned page_compare(const struct page_ask *ask, struct buf *out) {

@@ -63,6 +63,8 @@ struct page_ask {
   struct str diff; /* of PAGE_CHANGES: what git tells */
   bool diff_cut;
   const char *diff_why; /* git could not be asked; or NULL */
+  uint64_t sound;       /* records of its log */
+  const char *damage;   /* what is wrong with the one behind them; or NULL */
 };
 
 unsigned page_write(const struct page_ask *ask, struct buf *out);

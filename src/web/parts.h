@@ -43,6 +43,8 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
 void part_totals(struct html *h, const struct view_session *v);
 /* Says what follows when its log is not what was written; nothing when it is. */
 void part_banner(struct html *h, const struct view_session *v);
+/* The same of any log: whose, how many records are sound, what is wrong with the one behind. */
+void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
 
 /* The field that a text is looked for with in a session; text: what was looked for. */
 void part_find_form(struct html *h, struct str text);

@@ -69,14 +69,22 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_deinit(&text);
 }
 
-void part_banner(struct html *h, const struct view_session *v) {
-  if (v->chain != VIEW_BAD)
-    return;
-  HTML(h, "<p class=banner role=note><strong>This log is not what was written.</strong> ");
-  html_printf(h, "Record %llu: ", (unsigned long long)v->records + 1);
-  html_said(h, v->damage);
+void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why) {
+  HTML(h, "<p class=banner role=note><strong>");
+  html_puts(h, whose);
+  html_puts(h, " is not what was written.");
+  HTML(h, "</strong> ");
+  if (sound > 0)
+    html_printf(h, "It is sound up to record %llu. ", (unsigned long long)sound);
+  html_printf(h, "Record %llu: ", (unsigned long long)sound + 1);
+  html_said(h, why);
   html_puts(h, ". What stands from there on is shown, but nothing vouches for it.");
   HTML(h, "</p>");
+}
+
+void part_banner(struct html *h, const struct view_session *v) {
+  if (v->chain == VIEW_BAD)
+    part_damaged(h, "This log", v->records, v->damage);
 }
 
 /* --- turns --- */

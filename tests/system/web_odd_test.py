@@ -115,7 +115,7 @@ def damaged():
     """A log that is not what was written: every page of it says so, and shows what stands there."""
     with WebBox() as box:
         path = session(box, task="look at the ant")
-        sid = records(path)[0]["session"]
+        sid, whole = records(path)[0]["session"], records(session(box, task="look at the bee"))[0]["session"]
         with open(path, "rb") as f:
             good = f.read()
         box.serve()
@@ -128,11 +128,25 @@ def damaged():
         for of in ("", "1", "records", "records?from=3", "workflow", "find?q=ant", "find?q=nowhere"):
             status, body = page(window, f"s/{sid}/{of}")
             expect(status == 200 and BANNER in body and b"Record 5" in body, of, status, body[:3000])
+            expect(b"It is sound up to record 4. Record 5: " in body, of, body[:3000])
         status, body = page(window, f"s/{sid}/integrity")
         expect(status == 200 and b"class=banner" in body and b"5" in body, body[-2000:])
-        expect(page(window, f"compare/{sid}_{sid}")[0] in (200, 404))
+        status, body = page(window, f"compare/{sid}_{whole}")
+        expect(status == 200 and b"The log of A is not what was written" in body and b"The log of B" not in body, body)
+        expect(b"It is sound up to record 4" in body and b"not proven" in body and b"</a> rule 1 &#62; " in body, body)
+        expect(b"The log of B is not what" in page(window, f"compare/{whole}_{sid}")[1])
+        status, body = page(window, f"s/{sid}/changes")
+        expect(status == 200 and b"This log is not what was written" in body and b"It is sound up to record 4." in body, body)
+        done = box.segue("compare", "--logs", box.logs, sid, whole)
+        expect(done.returncode != 0 and b"record 5" in done.stderr, done.stdout, done.stderr)
         got = box.get(f"/v1/sessions/{sid}/integrity")
         expect(got["ok"] is False and got["bad_record"] == 5, got)
+        # nothing of it is sound, and its first record cannot be read
+        with open(path, "wb") as f:
+            f.write(b"\n".join([b"{" + lines[0]] + lines[1:]))
+        for of in (f"compare/{sid}_{whole}", f"s/{sid}/changes"):
+            status, body = page(window, of)
+            expect(status == 200 and b"is not what was written" in body and b"Record 1: " in body, of, status, body[:3000])
         # mended by its owner, cut within a record, then as it was
         with open(path, "wb") as f:
             f.write(good[:-40])

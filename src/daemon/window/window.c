@@ -229,7 +229,9 @@ static void window_on_changes(void *ctx, struct server_request *r,
                          .daemon = w->options.act != NULL,
                          .diff = difference->diff,
                          .diff_cut = difference->cut,
-                         .diff_why = difference->why};
+                         .diff_why = difference->why,
+                         .sound = difference->sound,
+                         .damage = difference->damage};
   struct buf page = {0};
   (void)snprintf(ask.root, sizeof ask.root, "%s", w->pass.path);
   unsigned status = page_write(&ask, &page);
@@ -253,8 +255,10 @@ static void get_changes(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   struct store_ref ref;
+  const struct difference_ask ask = {
+      .processes = w->options.processes, .checks = true, .done = window_on_changes, .ctx = w};
   if (take_log(w, r, id, &ref))
-    difference_take(&w->readings, w->options.processes, r, &ref, window_on_changes, w);
+    difference_take(&w->readings, &ask, r, &ref);
 }
 
 static void get_providers(void *ctx, struct server_request *r) {

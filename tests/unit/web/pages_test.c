@@ -19,7 +19,7 @@
 #define RUNNING "019cada0-0007-7000-8000-000000000007"
 #define DAMAGED "019cada0-0008-7000-8000-000000000008"
 
-enum { WITH_DAEMON = 1, MAY_ACT = 2, WHOLE = 4 };
+enum { WITH_DAEMON = 1, MAY_ACT = 2, WHOLE = 4, ONLY_FAILED = 8 };
 
 struct page_case {
   const char *name;
@@ -42,6 +42,8 @@ static const struct page_case cases[] = {
     {"session-unsure", PAGE_SESSION, 200, UNSURE, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
     {"session-asks", PAGE_SESSION, 200, ASKS, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
     {"session-form", PAGE_SESSION, 200, FORM, NULL, NULL, NULL, NULL, WITH_DAEMON | MAY_ACT},
+    {"session-failed", PAGE_SESSION, 200, UNSURE, NULL, NULL, NULL, NULL, ONLY_FAILED},
+    {"session-none-failed", PAGE_SESSION, 200, SESSION, NULL, NULL, NULL, NULL, ONLY_FAILED},
     {"session-hostile", PAGE_SESSION, 200, HOSTILE, NULL, NULL, NULL, NULL, 0},
     {"session-damaged", PAGE_SESSION, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
     {"judgment", PAGE_JUDGMENT, 200, SESSION, "2", NULL, NULL, NULL, 0},
@@ -59,6 +61,7 @@ static const struct page_case cases[] = {
     {"audit-filtered", PAGE_AUDIT, 200, NULL, NULL, "movement:plan", NULL, NULL, 0},
     {"providers", PAGE_PROVIDERS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
     {"compare", PAGE_COMPARE, 200, NULL, NULL, NULL, NULL, NULL, 0},
+    {"compare-damaged", PAGE_COMPARE, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
     {"enter", PAGE_ENTER, 200, NULL, NULL, NULL, NULL, NULL, 0},
 };
 
@@ -70,15 +73,16 @@ static struct page_ask page_asked(const struct page_case *c) {
   struct page_ask ask = {.kind = c->kind,
                          .root = "/w/0123456789abcdef0123456789abcdef/",
                          .now_ms = NOW_MS,
-                         .a = SESSION,
                          .b = OTHER,
                          .daemon = (c->how & WITH_DAEMON) != 0,
                          .acts = (c->how & MAY_ACT) != 0,
                          .all = (c->how & WHOLE) != 0,
+                         .only_failed = (c->how & ONLY_FAILED) != 0,
                          .diff = STR_INIT("diff --git a/one b/one\n--- a/one\n+++ b/one\n"
                                           "@@ -1 +1,2 @@\n old\n-gone <b>\n+new \x1B[31mred\n")};
   store_at(&ask.store, "logs");
   put(ask.id, sizeof ask.id, c->id);
+  put(ask.a, sizeof ask.a, c->id != NULL ? c->id : SESSION);
   put(ask.turn, sizeof ask.turn, c->turn);
   put(ask.q, sizeof ask.q, c->q);
   put(ask.sort, sizeof ask.sort, c->sort);

@@ -133,7 +133,8 @@ static void compare_show(const struct compare_side *a, const struct compare_side
 static bool compare_open(struct compare_side *side, const char *word, const char *logs,
                          struct err *err) {
   struct store_ref ref;
-  return find_session(word, logs, NULL, &ref, err) && compare_log(side, &ref, err);
+  return find_session(word, logs, NULL, &ref, err) && compare_log(side, &ref, err) &&
+         compare_sound(side, err);
 }
 
 static int compare_run(int argc, char **argv) {
