@@ -56,7 +56,8 @@ def unprivileged():
 
 
 class Server:
-    def __init__(self, fsync=True, options=()):
+    def __init__(self, fsync=True, options=(), of=None):
+        """of: the server that this one is a standby of, from a copy of it as it is now."""
         for number in (signal.SIGTERM, signal.SIGHUP):  # a test that is ended ends its server
             signal.signal(number, lambda n, _: sys.exit(128 + n))
         self.bin = programs()
@@ -75,8 +76,12 @@ class Server:
                          "shared_buffers=32MB",
                          # else each start after a crash syncs every file of every database
                          "recovery_init_sync_method=syncfs", f"fsync={'on' if fsync else 'off'}", *options]
-        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
-                 "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+        if of is None:
+            self.run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", "UTF8",
+                     "--locale=C.UTF-8", "--no-sync", "--no-instructions")
+        else:
+            self.run("pg_basebackup", "-h", of.dir, "-U", "postgres", "-D", self.data,
+                     "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
         self.start()
 
     def run(self, program, *words, **kw):
@@ -95,6 +100,9 @@ class Server:
     def stop(self, mode="fast"):
         self.run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "60", "stop")
 
+    def promote(self):
+        self.run("pg_ctl", "-D", self.data, "-w", "-t", "60", "promote")
+
     def pid(self):
         with open(self.data + "/postmaster.pid", encoding="utf-8") as f:
             return int(f.readline())
@@ -104,8 +112,10 @@ class Server:
         return self.run("psql", "-h", self.dir, "-U", user, "-d", database, "-AtqX", "-v",
                         "ON_ERROR_STOP=1", "-c", text).decode().strip()
 
-    def url(self, database, user="postgres"):
-        return f"postgres://{user}@{urllib.parse.quote(self.dir, safe='')}/{database}"
+    def url(self, database, user="postgres", others=()):
+        """others: servers that are tried after this one; the one that may be written is taken."""
+        hosts = ",".join(urllib.parse.quote(s.dir, safe="") for s in (self, *others))
+        return f"postgres://{user}@{hosts}/{database}" + ("?target_session_attrs=read-write" if others else "")
 
     def database(self, template=None, name=None, user="postgres"):
         """A fresh one: its URL."""
