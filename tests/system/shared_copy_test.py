@@ -85,7 +85,7 @@ def there_and_back():
 
 
 def odd_logs():
-    """NULs as escapes, a long line, many records: the bytes stay."""
+    """NULs as escapes, a line nearly as long as one may be, many records: the bytes stay."""
     with CopyBox() as box:
         logs, out = box.dir + "/made", box.dir + "/out"
         os.mkdir(logs)
@@ -93,7 +93,7 @@ def odd_logs():
         for n, middle in enumerate((
                 [{**note, "text": "a\u0000b\ud83d\ude00".encode("utf-16", "surrogatepass")
                           .decode("utf-16") + "\\u0000 \t\r\n\u2028"}],
-                [{**note, "text": "x" * (24 << 20)}, {**note, "text": "behind it"}],
+                [{**note, "text": "x" * ((64 << 20) - 1024)}, {**note, "text": "behind it"}],
                 [{**note, "text": f"record {i}"} for i in range(100000)])):
             sid = ID % n
             with open(f"{logs}/{sid}.ndjson", "wb") as f:
