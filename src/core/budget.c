@@ -20,15 +20,18 @@ static const char *const unit_names[BUDGET_UNITS + 1] = {"tokens", "cost",      
 
 /* --- limits --- */
 
-static enum budget_unit unit_of_name(struct str name) {
+const char *budget_unit_name(enum budget_unit unit) {
+  return unit_names[unit];
+}
+
+enum budget_unit budget_unit_of(struct str name) {
   enum budget_unit unit = BUDGET_TOKENS;
   while (unit < BUDGET_UNITS && !str_eq_c(name, unit_names[unit]))
     unit++;
   return unit;
 }
 
-/* An amount as people write it; -1: there is none. */
-static int64_t budget_amount(const json_t *value, enum budget_unit unit) {
+int64_t budget_amount(const json_t *value, enum budget_unit unit) {
   double usd = json_number_value(value);
   bool dollars;
   switch (unit) {
@@ -87,7 +90,7 @@ static int64_t budget_limit(const struct core *core, const struct budget_scope *
 
 /* --- sums --- */
 
-static int64_t spend_amount(const struct spend *s, enum budget_unit unit) {
+int64_t budget_use(const struct spend *s, enum budget_unit unit) {
   switch (unit) {
   case BUDGET_TOKENS:
     return s->input + s->output;
@@ -109,7 +112,7 @@ static int64_t movement_amount(const struct core *core, size_t index, enum budge
   if (unit == BUDGET_MOVEMENTS)
     return core->movement_counts[index];
   struct spend own = spends_of_movement(&core->spends, m->name);
-  int64_t sum = spend_amount(&own, unit);
+  int64_t sum = budget_use(&own, unit);
   for (size_t i = 0; i < m->child_count; i++)
     sum += movement_amount(core, m->first_child + i, unit);
   return sum;
@@ -119,7 +122,7 @@ static int64_t scope_amount(const struct core *core, const struct budget_scope *
                             enum budget_unit unit) {
   if (scope->of == BUDGET_OF_MOVEMENT)
     return movement_amount(core, scope->index, unit);
-  return unit == BUDGET_MOVEMENTS ? core->iteration_count : spend_amount(&core->spends.all, unit);
+  return unit == BUDGET_MOVEMENTS ? core->iteration_count : budget_use(&core->spends.all, unit);
 }
 
 static int64_t call_amount(const struct call *call, enum budget_unit unit) {
@@ -247,7 +250,7 @@ uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint
 
 /* --- telling --- */
 
-static void put_amount(struct buf *out, enum budget_unit unit, int64_t amount) {
+void budget_put_amount(struct buf *out, enum budget_unit unit, int64_t amount) {
   if (unit == BUDGET_COST)
     buf_printf(out, "$%.4f", (double)amount / BUDGET_NANO);
   else if (unit == BUDGET_TIME)
@@ -266,7 +269,7 @@ static void tell_movements(const struct core *core, enum budget_unit unit, struc
     size_t best = wf->movement_count;
     for (size_t i = 0; i < wf->movement_count; i++) {
       struct spend s = spends_of_movement(&core->spends, wf->movements[i].name);
-      int64_t amount = spend_amount(&s, unit);
+      int64_t amount = budget_use(&s, unit);
       bool later = amount < before || (amount == before && i > last);
       if (later && amount > most) {
         most = amount;
@@ -276,7 +279,7 @@ static void tell_movements(const struct core *core, enum budget_unit unit, struc
     if (best == wf->movement_count)
       return;
     buf_printf(out, "%s" STR_FMT " ", told == 0 ? "; " : ", ", STR_ARG(wf->movements[best].name));
-    put_amount(out, unit, most);
+    budget_put_amount(out, unit, most);
     before = most;
     last = best;
   }
@@ -288,11 +291,11 @@ static void tell_judging(const struct core *core, enum budget_unit unit, struct 
     const char *words;
   } kinds[] = {{SPEND_JUDGING, "judging"}, {SPEND_CORRECTIONS, "corrections"}};
   for (size_t i = 0; i < ARRAY_LEN(kinds) && unit != BUDGET_CALLS; i++) {
-    int64_t amount = spend_amount(&core->spends.kinds[kinds[i].kind], unit);
+    int64_t amount = budget_use(&core->spends.kinds[kinds[i].kind], unit);
     if (amount == 0)
       continue;
     buf_printf(out, "; %s ", kinds[i].words);
-    put_amount(out, unit, amount);
+    budget_put_amount(out, unit, amount);
     buf_puts(out, " of it");
   }
 }
@@ -300,13 +303,13 @@ static void tell_judging(const struct core *core, enum budget_unit unit, struct 
 /* "1200 of 1000 tokens (200 over)". */
 static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   bool named = hit->unit != BUDGET_COST && hit->unit != BUDGET_TIME;
-  put_amount(out, hit->unit, hit->used);
+  budget_put_amount(out, hit->unit, hit->used);
   buf_puts(out, " of ");
-  put_amount(out, hit->unit, hit->limit);
+  budget_put_amount(out, hit->unit, hit->limit);
   buf_printf(out, "%s%s", named ? " " : "", named ? unit_names[hit->unit] : "");
   if (hit->used > hit->limit) {
     buf_puts(out, " (");
-    put_amount(out, hit->unit, hit->used - hit->limit);
+    budget_put_amount(out, hit->unit, hit->used - hit->limit);
     buf_puts(out, " over)");
   }
 }
@@ -418,7 +421,7 @@ json_t *budget_notes(const struct core *core, const struct turn *turn, const str
   struct spend one = spend_of(usage, duration_ms);
   for (size_t i = 0; i < n; i++)
     for (int u = 0; u <= BUDGET_TIME; u++)
-      note_soft(core, &scopes[i], (enum budget_unit)u, spend_amount(&one, (enum budget_unit)u),
+      note_soft(core, &scopes[i], (enum budget_unit)u, budget_use(&one, (enum budget_unit)u),
                 &notes);
   if (answered)
     note_unknown(core, scopes, n, call, usage, &one, &notes);
@@ -449,7 +452,7 @@ static int64_t told_amount_of(const json_t *value, enum budget_unit unit) {
 
 void budget_note_tell(const json_t *note, struct buf *out) {
   struct str name = json_view(json_at(note, "unit")), of = json_view(json_at(note, "movement"));
-  enum budget_unit unit = unit_of_name(name);
+  enum budget_unit unit = budget_unit_of(name);
   if (unit == BUDGET_UNITS)
     return;
   bool day = str_eq_c(json_view(json_at(note, "of")), "day");
@@ -468,9 +471,9 @@ void budget_note_tell(const json_t *note, struct buf *out) {
     buf_safe(out, of, false);
   }
   buf_puts(out, ": ");
-  put_amount(out, unit, told_amount_of(json_at(note, "used"), unit));
+  budget_put_amount(out, unit, told_amount_of(json_at(note, "used"), unit));
   buf_puts(out, " of ");
-  put_amount(out, unit, told_amount_of(json_at(note, "limit"), unit));
+  budget_put_amount(out, unit, told_amount_of(json_at(note, "limit"), unit));
   if (unit != BUDGET_COST && unit != BUDGET_TIME)
     buf_printf(out, " %s", unit_names[unit]);
   buf_puts(out, " are used");
@@ -488,7 +491,7 @@ static bool added_place(const struct workflow *wf, struct str key, enum budget_u
       name = (struct str){key.p + i + 1, key.n - i - 1};
     }
   long index = movement.n > 0 ? workflow_find(wf, movement) : -1;
-  *unit = unit_of_name(name);
+  *unit = budget_unit_of(name);
   *place = (size_t)(index + 1);
   return *unit != BUDGET_UNITS && (index >= 0 || name.n == key.n);
 }
@@ -544,7 +547,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   struct buf key = {0};
   if (!str_eq_c(of, "session") && (!str_eq_c(of, "movement") || index < 0))
     return false; /* a call's begins anew, a day ends */
-  enum budget_unit unit = unit_of_name(name);
+  enum budget_unit unit = budget_unit_of(name);
   struct budget_scope scope = {.of = index < 0 ? BUDGET_OF_SESSION : BUDGET_OF_MOVEMENT,
                                .index = index < 0 ? 0 : (size_t)index};
   scope.budget = index < 0 ? core->workflow->budget : core->workflow->movements[index].budget;
@@ -558,7 +561,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   int64_t used = scope_amount(core, &scope, unit);
   if (used >= limit) {
     struct buf least = {0};
-    put_amount(&least, unit, used - budget_limit(core, &scope, unit));
+    budget_put_amount(&least, unit, used - budget_limit(core, &scope, unit));
     (void)err_set(err, ERR_USAGE, "the budget is used up: give --add-budget %s=N with more than %s",
                   buf_c(&key), buf_c(&least));
     buf_deinit(&least);

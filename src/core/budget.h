@@ -27,6 +27,13 @@ struct budget_hit { /* a limit that was reached */
   bool stops; /* a call that runs is ended */
 };
 
+const char *budget_unit_name(enum budget_unit unit);               /* tokens, cost, ... */
+enum budget_unit budget_unit_of(struct str name);                  /* BUDGET_UNITS: it is none */
+int64_t budget_amount(const json_t *value, enum budget_unit unit); /* as written; -1: none */
+int64_t budget_use(const struct spend *s, enum budget_unit unit);  /* not of movements */
+/* "$0.0123", "1.5s", "1200". */
+void budget_put_amount(struct buf *out, enum budget_unit unit, int64_t amount);
+
 /* Reads the key `budget` of a checked document; NULL: no limit. */
 void budget_read(const json_t *object, struct budget *out);
 

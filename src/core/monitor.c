@@ -40,7 +40,7 @@ static bool ignores(const struct monitor *m, size_t movement) {
 }
 
 /* No movement stands twice in a cycle, so one place is enough. */
-static void monitor_step(const struct monitor *m, struct loop_count *loop, size_t movement) {
+void monitor_step(const struct monitor *m, struct loop_count *loop, size_t movement) {
   if (ignores(m, movement))
     return;
   if (m->cycle[loop->at] != movement) {

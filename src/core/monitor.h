@@ -14,6 +14,9 @@
 /* The movement to enter: the one that waits, or the judge of the monitor that is due. */
 size_t monitor_next(const struct core *core);
 
+/* Counts a turn of `movement` that has ended in one monitor's loop. */
+void monitor_step(const struct monitor *m, struct loop_count *loop, size_t movement);
+
 /* For core_apply only: a turn of a movement that is not a child has ended. */
 void monitor_note(struct core *core, size_t movement);
 /* How often the cycle that this movement judges was completed; 0: it judges none. */

@@ -8,6 +8,7 @@
 #include "core/workflow.h"
 #include "format/json_object.h"
 #include "store/brief.h"
+#include "view/bounds.h"
 #include "view/spans.h"
 
 #include <assert.h>
@@ -26,6 +27,7 @@ struct view_reading {
   struct view_session *v;
   struct summary summary;
   struct spans spans;
+  struct bounds bounds;
   size_t room; /* of v->turns */
   bool begun, unproven;
   /* It says something about open turns, which is forgotten when more comes. */
@@ -85,6 +87,7 @@ static void keep_workflow(struct view_reading *r, const json_t *start) {
   r->v->workflow = view_keep(r, view_word(doc, "name"));
   if (wf == NULL)
     return;
+  bounds_begin(&r->bounds, &r->v->arena, wf, json_at(start, "config"));
   struct arena *arena = &r->v->arena;
   r->v->movements = arena_array(arena, wf->movement_count, sizeof *r->v->movements);
   r->v->movement_count = wf->movement_count;
@@ -203,7 +206,7 @@ static void on_turn_over(struct view_reading *r, const json_t *record,
     return;
   keep_line(r, line, turn);
   turn->over = true;
-  spans_close(&r->spans, view_time(record), turn);
+  spans_close(&r->spans, view_time(record), turn, false);
   if (view_is_type(record, "judgment")) {
     turn->rule = (long)json_integer_value(json_at(record, "rule"));
     turn->condition = view_keep(r, view_word(record, "condition"));
@@ -230,7 +233,7 @@ static void on_call(struct view_reading *r, const json_t *record, int64_t at_ms)
   turn->failed_calls += error != NULL && !str_eq_c(view_word(error, "class"), "cancelled");
 }
 
-static void view_take(struct view_reading *r, const json_t *record) {
+static void view_fold(struct view_reading *r, const json_t *record) {
   struct view_session *v = r->v;
   const struct turn_line *line = summary_feed_json(&r->summary, record);
   int64_t at_ms = view_time(record);
@@ -252,10 +255,16 @@ static void view_take(struct view_reading *r, const json_t *record) {
     on_turn_over(r, record, line);
   } else if (view_is_type(record, "session_stop")) {
     for (size_t i = v->turn_count; i-- > 0 && r->spans.count > 0;)
-      spans_close(&r->spans, at_ms, &v->turns[i]);
-  } else if (json_at(record, "call") != NULL) {
+      spans_close(&r->spans, at_ms, &v->turns[i], true);
+  } else if (json_at(record, "call") != NULL || view_is_type(record, "question") ||
+             view_is_type(record, "answer")) {
     on_call(r, record, at_ms);
   }
+}
+
+static void view_take(struct view_reading *r, const json_t *record) {
+  view_fold(r, record);
+  bounds_feed(&r->bounds, r->v, record);
 }
 
 /* Says what state it is in, as segue ls does: a log alone does not say whether somebody runs it. */
@@ -300,8 +309,11 @@ static void view_unfinish(struct view_reading *r) {
     if (turn->span_count > 0)
       turn->spans[turn->span_count - 1] = r->open[i].last;
     turn->provider = turn->what = turn->leads_to = turn->method = turn->why = STR("");
-    turn->tool = STR("");
+    turn->tool = turn->waits_for = STR("");
   }
+  v->open = NULL;
+  v->bounds = NULL;
+  v->open_count = v->bound_count = 0;
   r->open_count = 0;
   if (bytes > 0)
     memcpy(v->movements, r->movements_before, bytes);
@@ -329,12 +341,28 @@ static void keep_open(struct view_reading *r) {
     turn->told_tokens = line->told_tokens;
     turn->leads_to = view_keep(r, buf_view(&line->now));
     turn->duration_ms = r->v->last_ms > turn->started_ms ? r->v->last_ms - turn->started_ms : 0;
-    spans_close(&r->spans, r->v->last_ms, turn);
+    spans_tell(&r->spans, turn);
+    turn->waits_for = view_keep(r, turn->waits_for);
+    spans_close(&r->spans, r->v->last_ms, turn, false);
     struct view_movement *m = view_movement_of(r->v, turn->movement);
     if (m != NULL)
       m->open = true;
     add_to_movement(r->v, turn);
   }
+}
+
+/* The summary has them newest first. */
+static void list_open(struct view_reading *r) {
+  size_t *places = arena_array(&r->of_open, r->open_count, sizeof *places);
+  for (size_t i = 0; i < r->open_count; i++)
+    places[i] = r->open[r->open_count - 1 - i].index;
+  r->v->open = places;
+  r->v->open_count = r->open_count;
+}
+
+bool view_session_is_over(const struct view_session *v) {
+  return str_eq_c(v->status, "complete") || str_eq_c(v->status, "abort") ||
+         str_eq_c(v->status, "cancelled");
 }
 
 static void view_finish(struct view_reading *r, const struct store_ref *ref,
@@ -351,6 +379,9 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   v->spent = summary_spent(&r->summary);
   v->methods = json_incref(r->summary.methods);
   keep_open(r);
+  list_open(r);
+  if (!view_session_is_over(v))
+    bounds_list(&r->bounds, v, &r->summary.spends.all, &r->of_open);
   v->records = book->records;
   v->chain = VIEW_SOUND;
   if (book->state == BOOK_DAMAGED) {

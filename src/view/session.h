@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "core/spend.h"
+#include "core/workflow.h"
 #include "store/store.h"
 
 #include <jansson.h>
@@ -24,10 +25,11 @@ enum view_span_kind {
   VIEW_WORK,
   VIEW_JUDGING,
   VIEW_WAITING, /* for a place at its provider */
-  VIEW_RETRY,   /* an attempt failed, the next one is not due yet */
+  VIEW_RETRY,   /* an attempt failed, or its provider is to be left alone: it is not due yet */
+  VIEW_PERSON,  /* for an answer */
   VIEW_SPAN_KINDS
 };
-const char *view_span_name(enum view_span_kind kind); /* work, judging, waiting, retry */
+const char *view_span_name(enum view_span_kind kind); /* work, judging, waiting, retry, person */
 
 struct view_span {
   enum view_span_kind kind;
@@ -58,9 +60,14 @@ struct view_turn {
   bool ambiguous, unproven;
   long failed_calls; /* attempts that ended with an error; those that were cancelled do not count */
   int64_t started_ms, duration_ms;
-  struct str tool;     /* of an open one: what its call used last, with its argument; or empty */
-  int64_t heard_ms;    /* of an open one: its last sign of life by its records; 0: none */
-  int64_t told_tokens; /* of an open one: by the call that runs, so far */
+  struct str tool;  /* of an open one: what its call used last, with its argument; or empty */
+  int64_t heard_ms; /* of an open one: its last sign of life by its records; 0: none */
+  /* An open one does this, or waits for it; VIEW_SPAN_KINDS: it is between two calls. */
+  enum view_span_kind doing;
+  int64_t since_ms, until_ms; /* the same; 0: not known */
+  struct str waits_for;       /* of a wait: the reason, or the class of the error; or empty */
+  long waiting;               /* its calls that wait for a place */
+  int64_t told_tokens;        /* of an open one: by the call that runs, so far */
   struct spend spend;
   long files; /* that its calls changed, counted for each call */
   struct view_span *spans;
@@ -87,6 +94,26 @@ struct view_movement {
 /* A call of it failed, it was found no rule, or it led to ABORT. */
 bool view_turn_failed(const struct view_turn *t);
 
+/* A session would be stopped by one of these, see view/bounds.h. */
+enum view_bound_kind {
+  VIEW_BOUND_MOVEMENTS,
+  VIEW_BOUND_BUDGET,
+  VIEW_BOUND_LOOP,     /* rounds of a watched cycle, until it is judged */
+  VIEW_BOUND_DEADLINE, /* of a question; then its default is taken */
+  VIEW_BOUND_KINDS
+};
+const char *view_bound_name(enum view_bound_kind kind); /* movements, budget, loop, deadline */
+
+enum { VIEW_BOUND_COUNT = 64 };
+
+struct view_bound {
+  enum view_bound_kind kind;
+  enum budget_unit unit; /* of movements and budgets */
+  struct str of;         /* the movement, the cycle's movements; empty: the session */
+  int64_t used, limit;   /* in the unit; rounds */
+  int64_t until_ms;      /* of a deadline */
+};
+
 enum view_chain { VIEW_SOUND, VIEW_TORN, VIEW_BAD };
 const char *view_chain_name(enum view_chain chain); /* sound, torn, bad */
 
@@ -105,6 +132,10 @@ struct view_session {
   int64_t turns_ms; /* of its turns, together */
   struct view_turn *turns;
   size_t turn_count;
+  const size_t *open; /* the turns that are open, oldest first: where they stand in `turns` */
+  size_t open_count;
+  struct view_bound *bounds; /* none when it is over */
+  size_t bound_count;
   long turns_left_out;             /* beyond LIMIT_VIEW_TURN_COUNT */
   struct view_movement *movements; /* none: its workflow cannot be built by this program */
   size_t movement_count;
@@ -115,6 +146,8 @@ struct view_session {
   uint64_t torn_bytes;
   struct str damage; /* what is wrong with record `records` + 1; or empty */
 };
+
+bool view_session_is_over(const struct view_session *v); /* for good */
 
 /* False: it cannot be opened, or holds no record that begins a session. */
 bool view_session_read(struct view_session *v, const struct store_ref *ref,

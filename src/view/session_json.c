@@ -3,6 +3,7 @@
 #include "format/json_write.h"
 #include "view/session.h"
 
+#include "core/budget.h"
 #include "core/record.h"
 
 static const double nano = 1e9;
@@ -31,6 +32,16 @@ static json_t *spans_json(const struct view_turn *t) {
                                           "from", time_json(t->spans[i].from_ms), "to",
                                           time_json(t->spans[i].to_ms)));
   return list;
+}
+
+static json_t *doing_json(const struct view_turn *t) {
+  json_t *out = json_object();
+  json_put(out, "kind", json_string(view_span_name(t->doing)));
+  json_put(out, "since", time_json(t->since_ms));
+  json_put(out, "until", time_json(t->until_ms));
+  if (t->waits_for.n > 0)
+    json_put(out, "reason", json_text(t->waits_for));
+  return out;
 }
 
 static json_t *view_stages_json(const struct view_turn *t) {
@@ -79,6 +90,8 @@ static json_t *view_turn_json(const struct view_turn *t) {
   json_put(out, "files", json_integer(t->files));
   put_spend(out, &t->spend);
   json_put(out, "spans", spans_json(t));
+  if (!t->over && t->doing != VIEW_SPAN_KINDS)
+    json_put(out, "doing", doing_json(t));
   json_put(out, "stages", view_stages_json(t));
   return out;
 }
@@ -118,6 +131,28 @@ static json_t *chain_json(const struct view_session *v) {
   return out;
 }
 
+static json_t *bounds_json(const struct view_session *v) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < v->bound_count; i++) {
+    const struct view_bound *b = &v->bounds[i];
+    json_t *out = json_object();
+    json_put(out, "kind", json_string(view_bound_name(b->kind)));
+    if (b->of.n > 0)
+      json_put(out, "of", json_text(b->of));
+    if (b->kind == VIEW_BOUND_DEADLINE) {
+      json_put(out, "until", time_json(b->until_ms));
+    } else {
+      bool money = b->kind == VIEW_BOUND_BUDGET && b->unit == BUDGET_COST;
+      if (b->kind == VIEW_BOUND_BUDGET)
+        json_put(out, "unit", json_string(budget_unit_name(b->unit)));
+      json_put(out, "used", money ? json_real((double)b->used / nano) : json_integer(b->used));
+      json_put(out, "limit", money ? json_real((double)b->limit / nano) : json_integer(b->limit));
+    }
+    json_array_append_new(list, out);
+  }
+  return list;
+}
+
 json_t *view_session_json(const struct view_session *v) {
   json_t *out = json_object(), *turns = json_array(), *movements = json_array();
   for (size_t i = 0; i < v->turn_count; i++)
@@ -140,6 +175,7 @@ json_t *view_session_json(const struct view_session *v) {
   json_put(out, "spent", v->spent ? json_incref(v->spent) : json_object());
   json_put(out, "methods", v->methods ? json_incref(v->methods) : json_object());
   json_put(out, "chain", chain_json(v));
+  json_put(out, "bounds", bounds_json(v));
   json_put(out, "movements", movements);
   json_put(out, "turns", turns);
   if (v->turns_left_out > 0)

@@ -1,6 +1,6 @@
 /* spans.h - what a turn's time was spent on, gathered while its records are read.
  *
- *   spans_feed(&s, record, &turn)    each record that names a call of that turn, in order
+ *   spans_feed(&s, record, &turn)    each record of a call of that turn, or of its question
  *   spans_close(&s, turn, at_ms)     the turn is over (0: all turns are)
  *   spans_deinit(&s)
  * A turn has at most LIMIT_VIEW_SPAN_COUNT of them; beyond that the last one is extended. */
@@ -17,8 +17,10 @@ struct spans {
 
 /* at_ms: the record's time. `turn` gives and keeps a pointer to a turn's spans (malloc). */
 void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn);
-/* Ends the spans of what `turn` has open. */
-void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn);
+/* Ends the spans of what `turn` has open. stays: except what waits for a person. */
+void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn, bool stays);
+/* Sets what an open turn does: see view_turn.doing. The text is valid until the next feed. */
+void spans_tell(const struct spans *s, struct view_turn *turn);
 /* A copy of what is under way; out: a zeroed one. */
 void spans_copy(struct spans *out, const struct spans *s);
 void spans_deinit(struct spans *s);

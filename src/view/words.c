@@ -8,8 +8,14 @@
 #include <assert.h>
 
 const char *view_span_name(enum view_span_kind kind) {
-  static const char *const names[VIEW_SPAN_KINDS] = {"work", "judging", "waiting", "retry"};
+  static const char *const names[VIEW_SPAN_KINDS] = {"work", "judging", "waiting", "retry",
+                                                     "person"};
   return kind < VIEW_SPAN_KINDS ? names[kind] : "";
+}
+
+const char *view_bound_name(enum view_bound_kind kind) {
+  static const char *const names[VIEW_BOUND_KINDS] = {"movements", "budget", "loop", "deadline"};
+  return kind < VIEW_BOUND_KINDS ? names[kind] : "";
 }
 
 const char *view_chain_name(enum view_chain chain) {

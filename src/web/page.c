@@ -103,21 +103,50 @@ void part_find_form(struct html *h, struct str text) {
   HTML(h, "></label> <button>Find</button></form>");
 }
 
-void part_when(struct html *h, int64_t real_ms) {
+/* Writes the words before and behind an age, or those before a time in full. */
+static void put_time(struct html *h, int64_t real_ms, int64_t age_ms, const char *before,
+                     const char *behind) {
   struct buf full = {0}, age = {0};
   view_put_when(&full, real_ms);
-  if (h->now_ms == 0 || real_ms <= 0 || real_ms > h->now_ms) {
-    html_text(h, buf_view(&full));
-  } else {
-    HTML(h, "<time");
-    HTML_ATTR(h, "title", buf_view(&full));
-    HTML(h, ">");
-    view_put_age(&age, h->now_ms - real_ms);
-    html_printf(h, "%s ago", buf_c(&age));
-    HTML(h, "</time>");
-  }
+  HTML(h, "<time");
+  HTML_ATTR(h, "title", buf_view(&full));
+  HTML(h, ">");
+  view_put_age(&age, age_ms);
+  html_printf(h, "%s%s%s", before, buf_c(&age), behind);
+  HTML(h, "</time>");
   buf_deinit(&full);
   buf_deinit(&age);
+}
+
+static void put_full(struct html *h, int64_t real_ms, const char *before) {
+  struct buf full = {0};
+  view_put_when(&full, real_ms);
+  html_puts(h, before);
+  html_text(h, buf_view(&full));
+  buf_deinit(&full);
+}
+
+void part_when(struct html *h, int64_t real_ms) {
+  if (h->now_ms == 0 || real_ms <= 0 || real_ms > h->now_ms)
+    put_full(h, real_ms, "");
+  else
+    put_time(h, real_ms, h->now_ms - real_ms, "", " ago");
+}
+
+void part_since(struct html *h, int64_t real_ms) {
+  if (h->now_ms == 0 || real_ms > h->now_ms)
+    put_full(h, real_ms, "since ");
+  else
+    put_time(h, real_ms, h->now_ms - real_ms, "since ", "");
+}
+
+void part_until(struct html *h, int64_t real_ms) {
+  if (h->now_ms == 0)
+    put_full(h, real_ms, "until ");
+  else if (real_ms > h->now_ms)
+    put_time(h, real_ms, real_ms - h->now_ms, "for ", " more");
+  else
+    put_time(h, real_ms, h->now_ms - real_ms, "until ", " ago");
 }
 
 void part_time(struct html *h, struct str text) {

@@ -20,29 +20,6 @@ enum { ALL_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
 
 /* --- a session --- */
 
-/* Writes four answers in a line: since when, what now, why, and what is in its way. */
-static void put_now(struct html *h, const struct view_session *v) {
-  HTML(h, "<p id=now>Last record ");
-  part_when(h, v->last_ms);
-  html_puts(h, ". ");
-  for (size_t i = 0; i < v->turn_count; i++) {
-    const struct view_turn *t = &v->turns[i];
-    if (t->over)
-      continue;
-    html_printf(h, "Turn %ld, ", t->turn);
-    html_said(h, t->movement);
-    html_puts(h, ": ");
-    html_said(h, t->leads_to.n > 0 ? t->leads_to : STR("between two calls"));
-    html_puts(h, ". ");
-  }
-  HTML(h, "</p>");
-}
-
-static bool session_is_over(const struct view_session *v) {
-  return str_eq_c(v->status, "complete") || str_eq_c(v->status, "abort") ||
-         str_eq_c(v->status, "cancelled");
-}
-
 static size_t count_failed(const struct view_session *v) {
   size_t n = 0;
   for (size_t i = 0; i < v->turn_count; i++)
@@ -267,10 +244,11 @@ static bool put_asked_now(struct html *h, const struct page_ask *ask) {
 static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct track *track) {
   part_banner(h, v);
-  put_now(h, v);
+  part_now(h, v);
   if (ask->acts)
     part_acted(h);
-  bool asks = (v->asked || v->forked_from.n > 0) && !session_is_over(v) && put_asked_now(h, ask);
+  bool asks =
+      (v->asked || v->forked_from.n > 0) && !view_session_is_over(v) && put_asked_now(h, ask);
   if (ask->acts)
     part_acts(h, v, asks);
   if (page_live_of(ask, ask->id) != NULL || str_eq_c(v->status, "running"))

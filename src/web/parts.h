@@ -21,6 +21,9 @@ void part_end_page(struct html *h);
 
 /* A time as age, with the time in full at hand; in a file, and of a time to come, in full. */
 void part_when(struct html *h, int64_t real_ms);
+/* "since 3 min", "in 5 min" or, when it has passed, "5 min ago"; the same in full. */
+void part_since(struct html *h, int64_t real_ms);
+void part_until(struct html *h, int64_t real_ms);
 /* The same for a time as records have it; another text is shown as it is. */
 void part_time(struct html *h, struct str text);
 /* An id or a command, in the window with a button that copies it. */
@@ -45,6 +48,9 @@ void part_totals(struct html *h, const struct view_session *v);
 void part_banner(struct html *h, const struct view_session *v);
 /* The same of any log: whose, how many records are sound, what is wrong with the one behind. */
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
+
+/* Tells what a session does or waits for, why it goes on, and what would stop it. */
+void part_now(struct html *h, const struct view_session *v);
 
 /* The field that a text is looked for with in a session; text: what was looked for. */
 void part_find_form(struct html *h, struct str text);

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from support import Box, every_way, expect, main, need_build
+from support import Box, every_way, expect, main, need_build, of_type, records
 
 need_build()
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -59,6 +59,78 @@ def a_fork_and_its_parent():
         expect(view(box, forks[0])["forked_from"] == os.path.basename(parent)[:-7])
 
 
+STOPS = """
+name: stops
+provider: script
+max_movements: 20
+judge: {stages: [phase1_tag]}
+budget: {tokens: 100000, calls: 50, cost: 2.5}
+loop_monitors:
+  - cycle: [review, fix]
+    threshold: 3
+    judge:
+      instruction: "{cycle}: {cycle_count} times"
+      rules: [{condition: goes on, next: review}, {condition: is stuck, next: ABORT}]
+movements:
+  - name: review
+    instruction: Look at it.
+    rules: [{condition: good, next: which}, {condition: bad, next: fix}]
+  - name: fix
+    instruction: Mend it.
+    rules: [{condition: mended, next: review}]
+  - name: which
+    budget: {movements: 3}
+    ask: {question: "Which one?", choices: [one, two], deadline: 2h, default: one}
+    rules: [{condition: one, next: COMPLETE}, {condition: two, next: ABORT}]
+"""
+
+
+def stops(box, rounds=2, good=1):
+    """A session that went round its cycle, and asks; the path of its log."""
+    said = {"usage": {"input": 300, "output": 100}, "cost": 0.25}
+    replies = [{"movement": m, "text": f"[{m.upper()}:{rule}]", **said}
+               for m, rule in [("review", 2), ("fix", 1)] * rounds + [("review", 1)] * good]
+    done = box.segue("run", box.file("stops.yaml", STOPS), "--scenario",
+                     box.file("stops.json", json.dumps({"replies": replies})), "--cwd", box.cwd,
+                     "--logs", box.logs, "--task", "t")
+    expect(done.returncode == 1, done.returncode, done.stdout, done.stderr)
+    return box.log_paths()[0]
+
+
+def what_would_stop_it():
+    """Limits with what is used of them, and since when a turn waits for a person."""
+    with Box() as box:
+        path = stops(box)
+        shown = view(box, path)
+        got = {(b["kind"], b.get("of"), b.get("unit")): (b.get("used"), b.get("limit")) for b in shown["bounds"]}
+        until = next(b for b in shown["bounds"] if b["kind"] == "deadline")["until"]
+        expect(got == {("movements", None, None): (6, 20), ("budget", None, "tokens"): (2000, 100000),
+                       ("budget", None, "cost"): (1.25, 2.5), ("budget", None, "calls"): (5, 50),
+                       ("budget", "which", "movements"): (1, 3), ("loop", "review, fix", None): (2, 3),
+                       ("deadline", "which", None): (None, None)}, got)
+        question = of_type(records(path), "question")[0]
+        doing = shown["turns"][-1]["doing"]
+        expect(doing == {"kind": "person", "since": question["ts"], "until": question["until"]}, doing)
+        expect(until == question["until"], until, question)
+        done = box.segue("resume", path, "--add-budget", "tokens=5000", "--max-movements", "60",
+                         "--logs", box.logs)
+        got = {(b["kind"], b.get("unit")): b.get("limit") for b in view(box, path)["bounds"]}
+        expect(got["movements", None] == 60 and got["budget", "tokens"] == 105000, got, done.stderr)
+        box.segue("answer", path, "one", "--logs", box.logs)
+        box.segue("resume", path, "--logs", box.logs)
+        shown = view(box, path)
+        expect(shown["status"] == "complete" and shown["bounds"] == [], shown["status"], shown["bounds"])
+        spans = [s["kind"] for s in shown["turns"][-1]["spans"]]
+        expect(spans == ["person"], "the wait for a person is not on the axis:", spans)
+
+
+def rounds_of_a_loop():
+    with Box() as box:
+        path = stops(box, rounds=2, good=0)
+        loop = next(b for b in view(box, path)["bounds"] if b["kind"] == "loop")
+        expect((loop["used"], loop["limit"]) == (2, 3), loop)
+
+
 def nothing_unsaid():
     """The schema is closed: a member that it does not name, or that is missing, is refused."""
     with Box() as box:
@@ -81,4 +153,5 @@ def nothing_unsaid():
 
 
 if __name__ == "__main__":
-    sys.exit(main([conforms, old_logs_too, a_fork_and_its_parent, nothing_unsaid]))
+    sys.exit(main([conforms, old_logs_too, a_fork_and_its_parent, what_would_stop_it,
+                   rounds_of_a_loop, nothing_unsaid]))

@@ -14,6 +14,7 @@ from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
 from support import Box, expect, main, of_type, records
+from view_cli_test import stops
 from web_gate_test import WebBox
 
 READY = "return document.readyState == 'complete' && !!document.querySelector('#main h1')"
@@ -81,6 +82,46 @@ def folder():
             expect(not any("violat" in m.lower() or "refused" in m.lower() for m in b.console()))
         process.send_signal(signal.SIGINT)
         expect(process.wait(20) == 0, process.stderr.read())
+
+
+HEAD = ("const d = document.getElementById('now'); return Object.fromEntries([...d.querySelectorAll('dt')]"
+        ".map(t => [t.textContent, t.nextSibling.innerText]))")
+
+
+def answers():
+    """The head of a session: what it does or waits for, since and until when, why, and what would stop it."""
+    with WebBox() as box:
+        path = stops(box)
+        box.serve()
+        workflow, scenario = simple(box, 600000)
+        running = box.submit(workflow, scenario, task="a long work")
+        box.wait_status(running, "running")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.open(root + "s/" + records(path)[0]["session"] + "/")
+            b.wait(READY)
+            head = b.run(HEAD)
+            expect(re.fullmatch(r"\d+ s ago", head["last change"]), head)
+            expect(re.fullmatch(r"stopped, since \d+ s: .*: Which one\?\n"
+                                r"Turn 6, which: waits for a person, since \d+ s, for (1|2) h more", head["now"]), head)
+            expect(head["why"] == "turn 5, review, led to which by rule 1, good (tag_fallback)"
+                   "; it goes on when its question is answered", head)
+            expect(head["would stop it"].split("\n") == [
+                "movements 6 of 20", "budget: tokens 2000 of 100000", "budget: $1.2500 of $2.5000", "budget: calls 5 of 50",
+                "budget of which: movements 1 of 3", "loop of review, fix: round 2 of 3 in a row, then its monitor judges",
+                "the deadline of the question of which: for " + head["now"].split("for ")[-1]], head)
+            asked = of_type(records(path), "question")[0]["ts"]
+            titles = b.run("return [...document.querySelectorAll('#now time')].map(t => t.title)")
+            expect(f"{asked[:10]} {asked[11:19]} UTC" in titles, asked, titles)
+            b.open(root + "s/" + running + "/")
+            b.wait("const d = document.getElementById('now'); return d && d.innerText.includes('script, since')")
+            head = b.run(HEAD)
+            expect(re.fullmatch(r"Turn 1, plan: script, since \d+ s", head["now"]), head)
+            expect(head["why"] == "it has just begun" and head["would stop it"] == "movements 1 of 20", head)
+            clean(b)
+        box.ask("POST", f"/v1/sessions/{running}/cancel", {})
+        box.wait_status(running, "cancelled")
+        box.end()
 
 
 def live():
@@ -576,4 +617,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))
+    sys.exit(main([folder, answers, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))

@@ -1,0 +1,318 @@
+/* Counts towards the limits of a session. */
+#include "view/bounds.h"
+
+#include "base/limits.h"
+#include "core/budget.h"
+#include "core/monitor.h"
+#include "format/json_object.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct bounds_movement {
+  struct budget *budget; /* with what was added; or NULL */
+  size_t first_child, child_count;
+  long runs;
+  int64_t begun; /* calls */
+};
+
+static long max_of(const struct bounds *b, const json_t *config) {
+  const json_t *own = json_at(config, "max_movements");
+  if (json_is_integer(own))
+    return (long)json_integer_value(own);
+  return own != NULL ? MOVEMENTS_INFINITE : b->of_workflow;
+}
+
+static struct budget *bounds_budget(struct arena *arena, const struct budget *budget) {
+  if (budget == NULL)
+    return NULL;
+  struct budget *own = arena_alloc(arena, sizeof *own);
+  *own = *budget;
+  return own;
+}
+
+static size_t *bounds_places(struct arena *arena, const size_t *places, size_t count) {
+  size_t *own = arena_array(arena, count, sizeof *own);
+  if (count > 0)
+    memcpy(own, places, count * sizeof *own);
+  return own;
+}
+
+static void keep_monitors(struct bounds *b, struct arena *arena, const struct workflow *wf) {
+  b->monitor_count = wf->monitor_count;
+  b->monitors = arena_array(arena, wf->monitor_count, sizeof *b->monitors);
+  b->loops = arena_array(arena, wf->monitor_count, sizeof *b->loops);
+  for (size_t i = 0; i < wf->monitor_count; i++) {
+    const struct monitor *m = &wf->monitors[i];
+    b->monitors[i] = *m;
+    b->monitors[i].cycle = bounds_places(arena, m->cycle, m->cycle_count);
+    b->monitors[i].ignore = bounds_places(arena, m->ignore, m->ignore_count);
+  }
+}
+
+static void keep_movements(struct bounds *b, struct arena *arena, const struct workflow *wf) {
+  bool some = false;
+  for (size_t i = 0; i < wf->movement_count; i++)
+    some = some || wf->movements[i].budget != NULL;
+  if (!some)
+    return;
+  b->movement_count = wf->movement_count;
+  b->movements = arena_array(arena, wf->movement_count, sizeof *b->movements);
+  for (size_t i = 0; i < wf->movement_count; i++)
+    b->movements[i] =
+        (struct bounds_movement){.budget = bounds_budget(arena, wf->movements[i].budget),
+                                 .first_child = wf->movements[i].first_child,
+                                 .child_count = wf->movements[i].child_count};
+}
+
+void bounds_begin(struct bounds *b, struct arena *arena, const struct workflow *wf,
+                  const json_t *config) {
+  assert(b != NULL && wf != NULL);
+  *b =
+      (struct bounds){.of_workflow = wf->max_movements, .budget = bounds_budget(arena, wf->budget)};
+  b->movements_max = max_of(b, config);
+  keep_movements(b, arena, wf);
+  keep_monitors(b, arena, wf);
+}
+
+/* --- records --- */
+
+static struct bounds_movement *bounds_of(const struct bounds *b, size_t movement) {
+  return movement < b->movement_count ? &b->movements[movement] : NULL;
+}
+
+static size_t movement_index(const struct view_session *v, struct str name) {
+  size_t i = 0;
+  while (i < v->movement_count && !str_eq(v->movements[i].name, name))
+    i++;
+  return i;
+}
+
+static void bounds_on_carried(struct bounds *b, const struct view_session *v, const json_t *state) {
+  const char *name;
+  json_t *runs, *pair;
+  size_t i;
+  b->iterations = (long)json_integer_value(json_at(state, "iterations"));
+  json_object_foreach((json_t *)json_at(state, "runs"), name, runs) {
+    struct bounds_movement *m = bounds_of(b, movement_index(v, str_from(name)));
+    if (m != NULL)
+      m->runs = (long)json_integer_value(runs);
+  }
+  json_array_foreach((json_t *)json_at(state, "loops"), i, pair) {
+    json_int_t at = json_integer_value(json_array_get(pair, 1));
+    if (i < b->monitor_count && at >= 0 && (size_t)at < b->monitors[i].cycle_count)
+      b->loops[i] =
+          (struct loop_count){(long)json_integer_value(json_array_get(pair, 0)), (size_t)at};
+  }
+}
+
+/* "tokens", or "MOVEMENT.tokens". */
+static void add_to_budget(struct bounds *b, const struct view_session *v, const char *key,
+                          const json_t *value) {
+  const char *dot = strrchr(key, '.');
+  enum budget_unit unit = budget_unit_of(str_from(dot != NULL ? dot + 1 : key));
+  struct budget *budget = b->budget;
+  if (dot != NULL) {
+    struct str name = {key, (size_t)(dot - key)};
+    const struct bounds_movement *m = bounds_of(b, movement_index(v, name));
+    budget = m != NULL ? m->budget : NULL;
+  }
+  if (budget == NULL || unit == BUDGET_UNITS || budget->limit[unit] < 0)
+    return;
+  int64_t amount = budget_amount(value, unit);
+  if (amount > 0 && amount < INT64_MAX / 2 - budget->limit[unit])
+    budget->limit[unit] += amount;
+}
+
+static void bounds_on_resume(struct bounds *b, const struct view_session *v, const json_t *record) {
+  const char *key;
+  json_t *value;
+  if (json_at(record, "config") != NULL)
+    b->movements_max = max_of(b, json_at(record, "config"));
+  json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value) {
+    add_to_budget(b, v, key, value);
+  }
+}
+
+static void bounds_on_turn_start(struct bounds *b, const struct view_session *v,
+                                 const json_t *record) {
+  struct bounds_movement *m = NULL;
+  if (b->movement_count > 0)
+    m = bounds_of(b, movement_index(v, json_view(json_at(record, "movement"))));
+  if (m != NULL)
+    m->runs++;
+  b->iterations += json_at(record, "parent_turn") == NULL;
+}
+
+static const struct view_turn *bounds_turn(const struct view_session *v, const json_t *record) {
+  long number = (long)json_integer_value(json_at(record, "turn"));
+  for (size_t i = v->turn_count; i-- > 0 && v->turns[i].turn >= number;)
+    if (v->turns[i].turn == number)
+      return &v->turns[i];
+  return NULL;
+}
+
+/* The verdict of a monitor's own judge begins all counts anew. */
+static void bounds_on_turn_end(struct bounds *b, const struct view_session *v,
+                               const json_t *record) {
+  const struct view_turn *turn = b->monitor_count > 0 ? bounds_turn(v, record) : NULL;
+  if (turn == NULL || turn->parent > 0)
+    return;
+  size_t movement = movement_index(v, turn->movement);
+  for (size_t i = 0; i < b->monitor_count; i++)
+    if (b->monitors[i].movement == movement) {
+      memset(b->loops, 0, b->monitor_count * sizeof *b->loops);
+      return;
+    }
+  for (size_t i = 0; i < b->monitor_count; i++)
+    monitor_step(&b->monitors[i], &b->loops[i], movement);
+}
+
+static void bounds_on_call_start(struct bounds *b, const struct view_session *v,
+                                 const json_t *record) {
+  if (json_integer_value(json_at(record, "attempt")) != 1)
+    return;
+  b->begun++;
+  const struct view_turn *turn = b->movement_count > 0 ? bounds_turn(v, record) : NULL;
+  struct bounds_movement *m = turn != NULL ? bounds_of(b, movement_index(v, turn->movement)) : NULL;
+  if (m != NULL)
+    m->begun++;
+}
+
+void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *record) {
+  assert(b != NULL && v != NULL);
+  struct str type = json_view(json_at(record, "type"));
+  if (str_eq_c(type, "turn_start"))
+    bounds_on_turn_start(b, v, record);
+  else if (str_eq_c(type, "turn_end"))
+    bounds_on_turn_end(b, v, record);
+  else if (str_eq_c(type, "call_start"))
+    bounds_on_call_start(b, v, record);
+  else if (str_eq_c(type, "session_resume"))
+    bounds_on_resume(b, v, record);
+  else if (str_eq_c(type, "carried"))
+    bounds_on_carried(b, v, json_at(record, "state"));
+}
+
+/* --- what they come to --- */
+
+struct bounds_out {
+  const struct bounds *b;
+  struct view_session *v;
+  struct arena *arena;
+};
+
+static void add_bound(struct bounds_out *out, struct view_bound bound) {
+  struct view_session *v = out->v;
+  if (v->bound_count < VIEW_BOUND_COUNT)
+    v->bounds[v->bound_count++] = bound;
+}
+
+/* Counts what calls that run have told so far too. */
+static int64_t told_tokens(const struct view_session *v, struct str movement) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < v->open_count; i++) {
+    const struct view_turn *t = &v->turns[v->open[i]];
+    if (movement.n == 0 || str_eq(t->movement, movement))
+      sum += t->told_tokens;
+  }
+  return sum;
+}
+
+static int64_t movement_used(const struct bounds_out *out, size_t movement, enum budget_unit unit) {
+  const struct bounds_movement *m = bounds_of(out->b, movement);
+  const struct view_movement *shown = &out->v->movements[movement];
+  if (unit == BUDGET_MOVEMENTS)
+    return m->runs;
+  int64_t sum = unit == BUDGET_CALLS ? m->begun : budget_use(&shown->spend, unit);
+  if (unit == BUDGET_TOKENS)
+    sum += told_tokens(out->v, shown->name);
+  for (size_t i = 0; i < m->child_count; i++)
+    sum += movement_used(out, m->first_child + i, unit);
+  return sum;
+}
+
+static void put_movement_budget(struct bounds_out *out, size_t movement) {
+  const struct bounds_movement *m = bounds_of(out->b, movement);
+  for (int u = 0; m->budget != NULL && u < BUDGET_UNITS; u++)
+    if (m->budget->limit[u] >= 0)
+      add_bound(out, (struct view_bound){.kind = VIEW_BOUND_BUDGET,
+                                         .unit = (enum budget_unit)u,
+                                         .of = out->v->movements[movement].name,
+                                         .used = movement_used(out, movement, (enum budget_unit)u),
+                                         .limit = m->budget->limit[u]});
+}
+
+/* A group's budget holds as long as it is open itself. */
+static void put_movement_budgets(struct bounds_out *out) {
+  for (size_t i = 0; i < out->b->movement_count && i < out->v->movement_count; i++)
+    if (out->v->movements[i].open)
+      put_movement_budget(out, i);
+}
+
+static void put_session_budget(struct bounds_out *out, const struct spend *all) {
+  const struct budget *budget = out->b->budget;
+  for (int u = 0; budget != NULL && u < BUDGET_UNITS; u++) {
+    enum budget_unit unit = (enum budget_unit)u;
+    int64_t used = out->b->iterations;
+    if (budget->limit[u] < 0)
+      continue;
+    if (unit == BUDGET_CALLS)
+      used = out->b->begun;
+    else if (unit != BUDGET_MOVEMENTS)
+      used = budget_use(all, unit);
+    if (unit == BUDGET_TOKENS)
+      used += told_tokens(out->v, STR(""));
+    add_bound(out, (struct view_bound){.kind = VIEW_BOUND_BUDGET,
+                                       .unit = unit,
+                                       .of = STR(""),
+                                       .used = used,
+                                       .limit = budget->limit[u]});
+  }
+}
+
+static void put_loops(struct bounds_out *out) {
+  const struct view_session *v = out->v;
+  for (size_t i = 0; i < out->b->monitor_count; i++) {
+    const struct monitor *m = &out->b->monitors[i];
+    struct buf names = {0};
+    for (size_t k = 0; k < m->cycle_count; k++)
+      if (m->cycle[k] < v->movement_count)
+        buf_printf(&names, "%s" STR_FMT, k > 0 ? ", " : "",
+                   STR_ARG(v->movements[m->cycle[k]].name));
+    add_bound(out, (struct view_bound){.kind = VIEW_BOUND_LOOP,
+                                       .of = arena_str(out->arena, buf_view(&names)),
+                                       .used = out->b->loops[i].times,
+                                       .limit = m->threshold});
+    buf_deinit(&names);
+  }
+}
+
+static void put_deadlines(struct bounds_out *out) {
+  for (size_t i = 0; i < out->v->open_count; i++) {
+    const struct view_turn *t = &out->v->turns[out->v->open[i]];
+    if (t->doing == VIEW_PERSON && t->until_ms > 0)
+      add_bound(out, (struct view_bound){
+                         .kind = VIEW_BOUND_DEADLINE, .of = t->movement, .until_ms = t->until_ms});
+  }
+}
+
+void bounds_list(const struct bounds *b, struct view_session *v, const struct spend *all,
+                 struct arena *arena) {
+  assert(b != NULL && v != NULL);
+  struct bounds_out out = {b, v, arena};
+  v->bounds = arena_array(arena, VIEW_BOUND_COUNT, sizeof *v->bounds);
+  v->bound_count = 0;
+  if (v->movement_count == 0) /* its workflow is not known */
+    return;
+  if (b->movements_max != MOVEMENTS_INFINITE)
+    add_bound(&out, (struct view_bound){.kind = VIEW_BOUND_MOVEMENTS,
+                                        .unit = BUDGET_MOVEMENTS,
+                                        .of = STR(""),
+                                        .used = b->iterations,
+                                        .limit = b->movements_max});
+  put_session_budget(&out, all);
+  put_movement_budgets(&out);
+  put_loops(&out);
+  put_deadlines(&out);
+}

@@ -1,0 +1,39 @@
+/* bounds.h - what would stop a session, and how near it is to that: its limit of movements, the
+ * budgets of the session and of open movements, loop monitors, deadlines of questions. Gathered
+ * while its records are read.
+ *
+ *   bounds_begin(&b, &arena, wf, config)    the first record
+ *   bounds_feed(&b, v, record)              each later one, with its turn in v
+ *   bounds_list(&b, v, &sum, &arena)        sets v->bounds, once its open turns are known
+ *
+ * Budgets of single calls, of the day, and guards are not among them. All of it lives in arenas. */
+#ifndef SEGUE_VIEW_BOUNDS_H
+#define SEGUE_VIEW_BOUNDS_H
+
+#include "view/session.h"
+
+struct workflow;
+struct monitor;
+struct loop_count;
+struct bounds_movement;
+
+struct bounds {
+  long movements_max, of_workflow; /* MOVEMENTS_INFINITE, or a number */
+  long iterations;                 /* turns that are no children */
+  int64_t begun;                   /* calls, each once */
+  struct budget *budget;           /* of the session, with what was added; or NULL */
+  struct bounds_movement *movements;
+  size_t movement_count; /* 0: none has a budget */
+  struct monitor *monitors;
+  struct loop_count *loops;
+  size_t monitor_count;
+};
+
+void bounds_begin(struct bounds *b, struct arena *arena, const struct workflow *wf,
+                  const json_t *config);
+void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *record);
+/* all: what the calls that are over have used. */
+void bounds_list(const struct bounds *b, struct view_session *v, const struct spend *all,
+                 struct arena *arena);
+
+#endif
