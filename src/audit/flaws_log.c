@@ -300,6 +300,22 @@ static json_t *rules_of(const struct flaw_log *log, const char *movement) {
   return NULL;
 }
 
+/* A schema stands in the first call that sends it, and later ones name that record. */
+static void flaw_put_schema(const struct flaw_log *log, json_t *out, const json_t *schema) {
+  const char *place = json_string_value(json_at(schema, "ref"));
+  struct err err;
+  if (schema == NULL)
+    return;
+  if (place == NULL || json_object_size(schema) != 1) {
+    json_object_set(out, "schema", (json_t *)schema);
+    return;
+  }
+  json_t *first = book_get(&log->book, strtoull(place, NULL, 10), &err);
+  if (json_at(first, "schema") != NULL)
+    json_object_set(out, "schema", json_at(first, "schema"));
+  json_decref(first);
+}
+
 json_t *flaw_case(const struct flaw_log *log, const struct flaw *flaw) {
   char id[80];
   struct err err;
@@ -307,8 +323,7 @@ json_t *flaw_case(const struct flaw_log *log, const struct flaw *flaw) {
   flaw_name(log, flaw, id, sizeof id);
   flaw_put_word(out, "id", id);
   flaw_put_answer(log, out, "text", flaw->end_seq);
-  if (json_at(start, "schema") != NULL)
-    json_object_set(out, "schema", json_at(start, "schema"));
+  flaw_put_schema(log, out, json_at(start, "schema"));
   if (json_at(start, "prompt_sha256") != NULL)
     json_object_set(out, "prompt_sha256", json_at(start, "prompt_sha256"));
   json_object_set(out, "errors", flaw->errors);

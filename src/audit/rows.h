@@ -68,7 +68,8 @@ struct row {
   long turn;
   int64_t time_ms; /* real time */
   bool ambiguous;
-  uint32_t answers;               /* of a value: how many were checked */
+  bool undecided;   /* without a rule: models were asked, and none said a rule or that none holds */
+  uint32_t answers; /* of a value: how many were checked */
   bool value, first_pass, mended; /* there is one; it is the first answer; it was repaired */
   struct row_use work;            /* the movement's own calls, without the judges' */
   const struct row_stage *stages;
@@ -104,6 +105,12 @@ struct rows_call { /* a call of a turn that is not judged yet */
   struct row_use use;
 };
 
+struct rows_schema { /* that a record holds; later calls refer to it */
+  int64_t seq;
+  uint32_t name;
+};
+enum { ROWS_SCHEMA_COUNT = 64 }; /* of one log; those of further records have no name */
+
 struct rows_turn {
   long turn;
   uint32_t movement;
@@ -127,6 +134,8 @@ struct rows {
   size_t call_count, call_room;
   struct rows_turn *turns;
   size_t turn_count, turn_room;
+  struct rows_schema schemas[ROWS_SCHEMA_COUNT];
+  size_t schema_count;
   struct row_session session;
   char hash[SHA256_HEX];
   uint64_t records, end;

@@ -150,13 +150,36 @@ static enum rows_taken take_turn_start(struct rows *rows, struct pull *at) {
   return ROWS_TAKEN;
 }
 
-static uint32_t schema_name(struct rows *rows, struct str raw) {
-  char hash[SHA256_HEX];
-  sha256_hex(raw.p, raw.n, NULL, 0, hash);
-  return names_add(rows->names, (struct str){hash, 12});
+/* The record that {"ref": "5#/schema"} names; 0: it is no such reference. */
+static int64_t referred_record(struct str raw) {
+  struct pull at = pull_of(raw);
+  struct str key, place;
+  int64_t seq = 0;
+  if (!pull_open(&at, '{') || !pull_key(&at, &key) || !IS(key, "ref") || !pull_text(&at, &place))
+    return 0;
+  for (size_t i = 0; i < place.n && place.p[i] >= '0' && place.p[i] <= '9' && seq < INT32_MAX; i++)
+    seq = seq * 10 + (place.p[i] - '0');
+  return seq;
 }
 
-static enum rows_taken take_call_start(struct rows *rows, struct pull *at) {
+/* A schema stands in the first call that sends it, and later ones name that record. */
+static uint32_t schema_name(struct rows *rows, struct str raw, int64_t seq) {
+  char hash[SHA256_HEX];
+  int64_t place = referred_record(raw);
+  for (size_t i = 0; place > 0 && i < rows->schema_count; i++)
+    if (rows->schemas[i].seq == place)
+      return rows->schemas[i].name;
+  if (place > 0)
+    return NAMES_NONE;
+  sha256_hex(raw.p, raw.n, NULL, 0, hash);
+  uint32_t name = names_add(rows->names, (struct str){hash, 12});
+  if (rows->schema_count < ROWS_SCHEMA_COUNT)
+    rows->schemas[rows->schema_count++] = (struct rows_schema){seq, name};
+  return name;
+}
+
+static enum rows_taken take_call_start(struct rows *rows, struct pull *at,
+                                       const struct rows_head *head) {
   struct rows_call call = {0};
   struct str key, schema = {"", 0};
   while (pull_key(at, &key)) {
@@ -176,7 +199,7 @@ static enum rows_taken take_call_start(struct rows *rows, struct pull *at) {
     }
   }
   if (rows->wants_schema && schema.n > 0 && !call.judges)
-    call.schema = schema_name(rows, schema);
+    call.schema = schema_name(rows, schema, head->seq);
   struct rows_call *known = rows_call_find(rows, call.turn, call.call);
   if (known != NULL) { /* another attempt, perhaps at another provider */
     call.use = known->use;
@@ -399,7 +422,7 @@ static enum rows_taken take_type(struct rows *rows, struct pull *at, const struc
   if (IS(head->type, "judgment"))
     return rows_judgment(rows, at, head);
   if (IS(head->type, "call_start"))
-    return take_call_start(rows, at);
+    return take_call_start(rows, at, head);
   if (IS(head->type, "call_end"))
     return take_call_end(rows, at);
   if (IS(head->type, "turn_start"))

@@ -405,6 +405,34 @@ def errors():
     expect(apart["answers"] == 0 and apart["logs"]["tampered"] == 3, apart)
 
 
+def schema_once():
+    """A log holds a schema once and then names its record: cases have it whole, and one name counts it."""
+    with Box() as box:
+        flow = {"name": "v", "provider": "script", "max_movements": 9, "movements": [
+            {"name": "grade", "instruction": "grade it", "judge": {"stages": ["structured_output", "ai_judge"]},
+             "structured_output": {"on_failure": "error", "schema": {
+                 "type": "object", "properties": {"a": {"type": "integer", "maximum": 3}}, "required": ["a"]}},
+             "rules": [{"condition": "again", "next": "grade"}, {"condition": "over", "next": "COMPLETE"}]}]}
+        replies = []
+        for step in (1, 1, 2):
+            replies += [{"purpose": "execute", "text": '{"a": 7}'}, {"purpose": "reask", "text": '{"a": 1}'},
+                        {"stage": "structured_output", "text": '{"reason": "r", "step": 5}'},
+                        {"stage": "ai_judge", "text": json.dumps({"reason": "r", "matched_index": step})}]
+        done = box.segue("run", box.file("v.json", json.dumps(flow)), "--logs", box.logs, "--cwd", box.cwd,
+                         "--scenario", box.file("s.json", json.dumps({"replies": replies})))
+        expect(done.returncode == 0, done)
+        path = box.dir + "/cases.ndjson"
+        done = box.segue("audit", box.logs, "--errors", "--export", path)
+        expect(done.returncode == 0, done)
+        cases = [json.loads(line) for line in open(path)]
+        expect(len(cases) >= 3 and all("properties" in c["schema"] for c in cases), [c["schema"] for c in cases])
+        done = box.segue("check", "--batch", stdin=open(path, "rb").read())
+        checked = [json.loads(line) for line in done.stdout.splitlines()]
+        expect(len(checked) == len(cases) and not any(c["valid"] for c in checked), checked)
+        groups = json.loads(run(box, box.logs, "--by", "schema", "--json").stdout)["groups"]
+        expect([g["judgments"] for g in groups] == [3], groups)
+
+
 def schema():
     """What is printed is what schemas/audit.json says."""
     box, _, folder = bed()
@@ -419,4 +447,4 @@ def schema():
 
 if __name__ == "__main__":
     sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
-          one_large_log, words, errors, schema]))
+          one_large_log, words, errors, schema_once, schema]))
