@@ -156,6 +156,8 @@ static void rate_again(const struct agree *a, const struct row *row, struct rati
   for (size_t i = rejudged_find(&a->again, session, row->turn);
        rejudged_is_of(&a->again, i, session, row->turn) && *n < RATERS_MAX; i++) {
     const struct rejudged_verdict *v = &a->again.list[i];
+    if (v->rule == REJUDGED_UNDECIDED)
+      continue;
     struct rating *r = &out[(*n)++];
     int used;
     *r = (struct rating){.rule = v->rule};
@@ -165,12 +167,21 @@ static void rate_again(const struct agree *a, const struct row *row, struct rati
   }
 }
 
-static size_t rate_turn(const struct agree *a, const struct row *row, struct rating *out) {
+static void rate_verdict(struct agree *a, const struct row *row, struct rating *out, size_t *n) {
+  bool human = str_eq_c(agree_name(a, row->method), "human");
+  if (row->undecided) {
+    a->undecided++;
+    return;
+  }
+  out[*n] = (struct rating){.rule = (long)row->rule};
+  (void)snprintf(out[*n].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
+  (*n)++;
+}
+
+static size_t rate_turn(struct agree *a, const struct row *row, struct rating *out) {
   const char *session = a->rows.session.id;
   size_t n = 0;
-  bool human = str_eq_c(agree_name(a, row->method), "human");
-  out[n] = (struct rating){.rule = (long)row->rule};
-  (void)snprintf(out[n++].rater, sizeof out->rater, "%s", human ? "human" : "verdict");
+  rate_verdict(a, row, out, &n);
   for (size_t i = 0; i < row->stage_count; i++)
     rate_stage(a, row, &row->stages[i], out, &n);
   rate_again(a, row, out, &n);
@@ -254,6 +265,28 @@ static void pair_ratings(struct agree *a, const struct row *row, const struct ra
   }
 }
 
+/* True if a rater, or the rater whose repeat it is, stands in the list of those asked for. */
+static bool is_asked_for(const struct agree *a, const char *rater) {
+  struct str rest = str_from(a->raters), name = str_from(rater);
+  const char *repeat = strstr(rater, " #");
+  const struct str once = {rater, repeat ? (size_t)(repeat - rater) : name.n};
+  for (;;) {
+    const char *comma = memchr(rest.p, ',', rest.n);
+    struct str word = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
+    if (str_eq(word, name) || str_eq(word, once))
+      return true;
+    if (comma == NULL)
+      return false;
+    rest = (struct str){comma + 1, rest.n - (size_t)(comma + 1 - rest.p)};
+  }
+}
+
+static bool is_pair(const struct agree *a, const struct rating *x, const struct rating *y) {
+  if (strcmp(x->rater, y->rater) == 0)
+    return false;
+  return a->raters == NULL || is_asked_for(a, x->rater) || is_asked_for(a, y->rater);
+}
+
 static void agree_judged(void *ctx, const struct row *row) {
   struct agree *a = ctx;
   struct rating ratings[RATERS_MAX + 1];
@@ -262,7 +295,7 @@ static void agree_judged(void *ctx, const struct row *row) {
   size_t n = rate_turn(a, row, ratings);
   for (size_t i = 0; i < n; i++)
     for (size_t k = i + 1; k < n; k++)
-      if (strcmp(ratings[i].rater, ratings[k].rater) != 0)
+      if (is_pair(a, &ratings[i], &ratings[k]))
         pair_ratings(a, row, &ratings[i], &ratings[k]);
 }
 

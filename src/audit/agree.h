@@ -11,7 +11,8 @@
  *
  * Raters: "verdict" (what the session went on with), "human" (a person's verdict in its place),
  * "stage NAME", "vote N PROVIDER/MODEL", "rejudge NAME" (repeats end in " #2" and so on), "label
- * BY". If a person labelled a turn twice, the later label counts.
+ * BY". If a person labelled a turn twice, the later label counts. A turn without a rule in which no
+ * judge's answer could be used has no verdict, and is counted (`undecided`).
  *
  * In a stratified sample (segue label --sample) a label's weight is the number of judgments in its
  * stratum over the number this person labelled there, so that shares estimate the whole population
@@ -51,6 +52,7 @@ struct agree {
   const struct census *census;
   void (*on_differ)(void *ctx, const struct agree_turn *turn); /* may be NULL */
   void *ctx;
+  const char *raters; /* only pairs with one of these, with commas; NULL: all. Borrowed */
   struct rows rows;
   struct label *labels; /* sorted by session, turn, by once agree_labels is over */
   size_t label_count, label_room;
@@ -62,7 +64,7 @@ struct agree {
   size_t stratum_count;
   struct map stratum_map;
   struct arena arena;
-  uint64_t left_out, undrawn;
+  uint64_t left_out, undrawn, undecided;
 };
 
 struct agree *agree_new(struct census *census);

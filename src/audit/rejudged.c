@@ -42,7 +42,7 @@ static void on_rejudged(void *ctx, const struct row *row) {
                                  .settings = again->settings,
                                  .turn = again->turn,
                                  .repeat = again->repeat,
-                                 .rule = (long)row->rule};
+                                 .rule = row->undecided ? REJUDGED_UNDECIDED : (long)row->rule};
   memcpy(v->session, again->session, strlen(again->session) + 1);
 }
 

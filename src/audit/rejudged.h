@@ -6,7 +6,8 @@
  *   i = rejudged_find(&r, session, turn) ... r.list[i]
  *   rejudged_deinit(&r)
  *
- * A judgment that found no rule is a verdict (0); a session without a judgment is not. Unsound logs
+ * A judgment that found no rule is a verdict (0), or none (REJUDGED_UNDECIDED) if no judge's answer
+ * could be used; a session without a judgment does not count. Unsound logs
  * are only counted. Memory: LIMIT_AUDIT_LABEL_COUNT verdicts. */
 #ifndef SEGUE_AUDIT_REJUDGED_H
 #define SEGUE_AUDIT_REJUDGED_H
@@ -15,10 +16,12 @@
 
 #define REJUDGED_FOLDER "rejudged"
 
+enum { REJUDGED_UNDECIDED = -1 }; /* instead of a rule's number */
+
 struct rejudged_verdict {
   char session[STORE_ID_BYTES];
   uint32_t name, settings; /* numbers of names */
-  long turn, repeat, rule; /* rule 0: none holds */
+  long turn, repeat, rule; /* rule 0: none holds; or undecided */
 };
 
 struct rejudged {

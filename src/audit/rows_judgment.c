@@ -180,6 +180,17 @@ static void find_judge(const struct rows *rows, struct row *row) {
   }
 }
 
+/* True if models were asked and no stage could use an answer: that is no verdict. */
+static bool is_undecided(const struct rows *rows, const struct row *row) {
+  bool asked = false, readable = false;
+  for (size_t i = 0; i < row->stage_count; i++) {
+    const struct row_stage *stage = &rows->stages[row->stage_first + i];
+    asked |= stage->asked;
+    readable |= stage->readable && stage->vote == 0;
+  }
+  return row->rule == 0 && asked && !readable;
+}
+
 /* Reads the turn's number in a pass of its own, before the stages, whatever their order. */
 static long rows_turn_of(struct pull at) {
   struct str key;
@@ -223,6 +234,7 @@ enum rows_taken rows_judgment(struct rows *rows, struct pull *at, const struct r
       return ROWS_BEYOND;
   }
   row.rule = (uint32_t)(rule > UINT32_MAX ? UINT32_MAX : rule);
+  row.undecided = is_undecided(rows, &row);
   find_judge(rows, &row);
   rows_add_work(rows, &row);
   rows_turn_forget(rows, row.turn);

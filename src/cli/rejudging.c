@@ -1,9 +1,12 @@
 /* Runs the rejudging of turns as sessions on one loop. */
 #include "cli/rejudging.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "format/json_object.h"
+#include "judge/chain.h"
+#include "os/clock.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -45,19 +48,39 @@ static void rejudge_count_call(struct rejudging *r, const struct record *record)
   json_decref(json);
 }
 
+/* A wait that a person would take for a hang; many at once are told as one. */
+static void rejudge_say_wait(struct rejudging *r, const struct record *record) {
+  int64_t ms = record_number(record, MEMBER_RETRY_IN_MS), now_ms = clock_real_ms();
+  const json_t *message = json_at(record_tree(record, MEMBER_ERROR), "message");
+  if (ms < LIMIT_LONG_WAIT_MS || now_ms + ms <= r->waits_until_ms + LIMIT_LONG_WAIT_MS)
+    return;
+  r->waits_until_ms = now_ms + ms;
+  fprintf(stderr, "segue rejudge: waiting %lld s: ", (long long)(ms / 1000));
+  cli_put_safe(stderr, json_is_string(message) ? json_string_value(message) : "no reason given");
+  fputs(" (Ctrl-C stops; the same command goes on later)\n", stderr);
+}
+
+static void rejudge_why(struct rejudge_job *job, struct str why) {
+  (void)snprintf(job->why, sizeof job->why, "%.*s", (int)(why.n < 250 ? why.n : 250), why.p);
+}
+
 static void rejudge_on_record(void *ctx, const struct record *record, struct str line) {
   struct rejudge_job *job = ctx;
   (void)line;
   if (record->type == RECORD_CALL_END) {
     rejudge_count_call(job->owner, record);
+    rejudge_say_wait(job->owner, record);
   } else if (record->type == RECORD_JUDGMENT) {
     const char *method = record_text_c(record, MEMBER_METHOD);
     job->judged = true;
     job->rule = (long)record_number(record, MEMBER_RULE);
     (void)snprintf(job->method, sizeof job->method, "%s", method ? method : "");
+    if (!chain_was_decided(record_tree(record, MEMBER_STAGES))) {
+      job->rule = REJUDGE_UNREADABLE;
+      rejudge_why(job, record_text(record, MEMBER_REASON));
+    }
   } else if (record->type == RECORD_SESSION_STOP && !job->judged) {
-    struct str why = record_text(record, MEMBER_MESSAGE);
-    (void)snprintf(job->why, sizeof job->why, "%.*s", (int)(why.n < 250 ? why.n : 250), why.p);
+    rejudge_why(job, record_text(record, MEMBER_MESSAGE));
   }
 }
 
@@ -88,7 +111,7 @@ static void pending_drop(struct rejudging *r, struct pending *p) {
 
 /* The next time that this turn is to be judged; 0: no more. */
 static long pending_next(const struct rejudging *r, struct pending *p) {
-  while (p->next <= r->repeat && *rejudging_verdict(r, p->turn, p->next) >= 0)
+  while (p->next <= r->repeat && *rejudging_verdict(r, p->turn, p->next) != REJUDGE_OPEN)
     p->next++;
   return p->next <= r->repeat ? p->next++ : 0;
 }
@@ -103,7 +126,7 @@ static void on_case(void *ctx, struct rejudge_case *c) {
 
 static bool has_open(const struct rejudging *r, size_t from, size_t to) {
   for (size_t i = from * (size_t)r->repeat; i < to * (size_t)r->repeat; i++)
-    if (r->verdicts[i] < 0)
+    if (r->verdicts[i] == REJUDGE_OPEN)
       return true;
   return false;
 }

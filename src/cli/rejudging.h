@@ -9,12 +9,14 @@
 #define SEGUE_CLI_REJUDGING_H
 
 #include "audit/rejudge.h"
+#include "audit/rejudged.h"
 #include "base/list.h"
 #include "cli/rejudge_turns.h"
 #include "cli/setup.h"
 #include "host/several.h"
 
-enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = -1 }; /* instead of a rule's number */
+/* instead of a rule's number; unreadable: it was tried, and is not tried again */
+enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = REJUDGED_UNDECIDED };
 
 struct rejudging {
   const struct setup *setup;
@@ -38,7 +40,8 @@ struct rejudging {
   struct list jobs, cases;
   size_t next; /* turn whose log was not read yet */
   int64_t calls, cost_nano;
-  uint64_t unsound; /* turns of logs that could not be read */
+  int64_t waits_until_ms; /* real time; the last wait that was told */
+  uint64_t unsound;       /* turns of logs that could not be read */
   bool bounded, stopped, closing;
   struct err failed;
 };

@@ -5,6 +5,7 @@
 #include "cli/json_io.h"
 #include "format/json_object.h"
 #include "host/solo.h"
+#include "judge/chain.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -70,7 +71,7 @@ static void trial_on_record(void *ctx, const struct record *record, struct str l
     if (record_number(record, MEMBER_CALL) > 1)
       buf_str(&got->reply, record_text(record, MEMBER_TEXT));
   } else if (record->type == RECORD_JUDGMENT) {
-    got->readable = true;
+    got->readable = chain_was_decided(record_tree(record, MEMBER_STAGES));
     got->rule = (long)record_number(record, MEMBER_RULE);
     (void)snprintf(got->method, sizeof got->method, "%s", record_text_c(record, MEMBER_METHOD));
     buf_str(&got->why, record_text(record, MEMBER_REASON));

@@ -129,4 +129,8 @@ bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_s
  * that calls. For lint. */
 bool chain_needs_judge(const struct chain_spec *spec);
 
+/* Stages of a judged turn: did one name a rule, or find that none holds? True also when no model
+ * was asked. False: there is no verdict, whatever ended the turn. */
+bool chain_was_decided(const json_t *stages);
+
 #endif

@@ -134,6 +134,19 @@ static const json_t *none_holds(const json_t *stages) {
   return NULL;
 }
 
+bool chain_was_decided(const json_t *stages) {
+  size_t i;
+  json_t *object;
+  bool asked = false;
+  json_array_foreach(stages, i, object) {
+    if (json_at(object, "vote") == NULL &&
+        (json_is_true(json_at(object, "none")) || stage_object_outcome(object) == OUTCOME_MATCHED))
+      return true;
+    asked |= json_array_size(json_at(object, "calls")) > 0;
+  }
+  return !asked;
+}
+
 json_t *chain_tag(const struct chain_spec *spec, const json_t *stages, enum judge_stage stage,
                   struct str text) {
   struct tag_result tag;

@@ -4,9 +4,10 @@ judges, panels, orders; bounds, resuming after an end at every step, and what ag
 import json
 import os
 import re
+import signal
 import sys
 
-from support import Box, expect, main, need_build, of_type, records
+from support import WAIT_S, Box, expect, main, need_build, of_type, records
 
 need_build()
 SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/session-log.json"
@@ -198,7 +199,7 @@ def mistakes():
             f.seek(0)
             f.write(text)
         done = box.segue("rejudge", box.logs, "--yes", "--dry-run")
-        expect(done.returncode == 0 and b"1 logs are not sound" in done.stdout, done.stdout)
+        expect(done.returncode == 0 and b"1 log is not sound" in done.stdout, done.stdout)
 
 
 def ended_everywhere():
@@ -239,5 +240,72 @@ def agreed():
         expect(cells == {(2, 2): 22, (2, 3): 11} and abs(pair["agreement"][0] - 22 / 33) < 1e-12, pair)
 
 
+def unreadable_is_no_verdict():
+    """A judge whose answers cannot be used has said nothing, and not that no rule holds."""
+    with Box() as box:
+        made(box, 3)
+        prose = scenario(box, "prose.json", {"text": "It looks nice to me.", "times": 0})
+        told, total = rejudge(box, "--scenario", prose, "--yes", "--as", "prose", status=1)
+        expect([(t["rule"], t["readable"]) for t in told] == [(None, False)] * 3 and told[0]["why"], told)
+        expect((total["other"], total["unreadable"], total["open"]) == (0, 3, 0), total)
+        told, total = rejudge(box, "--scenario", prose, "--yes", "--as", "prose", status=1)
+        expect(told == [] and total["calls"] == 0 and total["unreadable"] == 3, "they are not asked again", total)
+        none = scenario(box, "none.json", judged(0))
+        told, total = rejudge(box, "--scenario", none, "--yes", "--as", "none")
+        expect([(t["rule"], t["readable"]) for t in told] == [(None, True)] * 3 and total["other"] == 3, told, total)
+        pairs = [json.loads(line) for line in box.segue("agree", box.logs, "--json").stdout.splitlines()]
+        expect([(p["first"], p["second"]) for p in pairs] == [("rejudge none", "verdict")], pairs)
+
+
+def an_unreadable_recording_is_no_verdict():
+    with Box() as box:
+        prose = scenario(box, "prose.json", {"text": "It looks nice to me.", "times": 0})
+        done = box.segue("run", box.file("two.yaml", FLOW), "--scenario", prose, "--logs", box.logs, "--cwd", box.cwd)
+        expect(done.returncode == 4, done)
+        rejudge(box, "--scenario", scenario(box, "two.json", judged(2)), "--yes", "--as", "two")
+        done = box.segue("agree", box.logs, "--json")
+        expect(done.stdout == b"" and b"1 turn has no verdict" in done.stderr, done)
+
+
+def names_and_raters():
+    """The same judge with the rules in other orders is another rater, without a name of its own."""
+    with Box() as box:
+        made(box, 2)
+        script = scenario(box, "again.json", judged(2))
+        _, once = rejudge(box, "--scenario", script, "--provider", "script", "--yes")
+        _, total = rejudge(box, "--scenario", script, "--provider", "script", "--repeat", "2", "--permute", "--yes")
+        expect((once["name"], total["name"]) == ("script", "script, permuted"), once, total)
+
+        def pairs(*words):
+            done = box.segue("agree", box.logs, "--json", *words)
+            expect(done.returncode == 0, done)
+            return [(p["first"], p["second"]) for p in map(json.loads, done.stdout.splitlines())]
+        expect(len(pairs()) == 6, pairs())
+        expect(len(pairs("--rater", "verdict")) == 3, pairs("--rater", "verdict"))
+        expect(pairs("--rater", "rejudge script") == [("rejudge script", "rejudge script, permuted"),
+                                                      ("rejudge script", "rejudge script, permuted #2"),
+                                                      ("rejudge script", "verdict")], pairs("--rater", "rejudge script"))
+        done = box.segue("agree", box.logs, "--rater", "ann")
+        expect(done.returncode == 0 and b"no pair of these raters" in done.stdout, done)
+
+
+def a_long_wait_is_told():
+    with Box() as box:
+        made(box, 2)
+        limited = scenario(box, "limited.json", {"error": {"class": "rate_limit", "message": "come back later",
+                                                           "retry_after_ms": 3600000}, "times": 0})
+        process = box.start("rejudge", box.logs, "--scenario", limited, "--yes")
+        line = b""
+        while b"waiting" not in line:
+            line = process.stderr.readline()
+            expect(line, "it ended without a word")
+        expect(b"waiting 3600 s: come back later" in line, line)
+        process.send_signal(signal.SIGINT)
+        out, rest = process.communicate(timeout=WAIT_S)
+        expect(process.returncode == 130 and b"interrupted: the same command goes on" in out, process.returncode, out)
+        expect(b"waiting" not in rest, "two waits that end together are told twice", rest)
+
+
 if __name__ == "__main__":
-    sys.exit(main([same_question, other_ways, orders, bounds, mistakes, agreed, ended_everywhere]))
+    sys.exit(main([same_question, other_ways, orders, bounds, mistakes, agreed, ended_everywhere, unreadable_is_no_verdict,
+                   an_unreadable_recording_is_no_verdict, names_and_raters, a_long_wait_is_told]))

@@ -85,6 +85,25 @@ def flaky():
         expect(cell["result"] == "flaky" and cell["got"] == [1, 2, 1] and cell["reply"].strip() == step(2), cell)
 
 
+def prose():
+    """With all stages, too, a judge that cannot be read is not one that says that no rule holds."""
+    with Box() as box:
+        bed(box)
+        name = "a name of a case that is longer than most, and whose end tells it from others: 1"
+        path = box.file("c.ndjson", json.dumps({"id": name, "text": "MUMBLE", "rules": ["a", "b"], "expected": 0}) + "\n" +
+                        json.dumps({"id": "n", "text": "NOTHING", "rules": ["a", "b"], "expected": 0}))
+        scenario = box.file("p.json", json.dumps({"replies": [
+            {"contains": "NOTHING", "text": step(0), "times": 0}, {"text": "hm", "times": 0}]}))
+        junit = box.dir + "/out.xml"
+        out = test(box, path, "--scenario", scenario, "--provider", "script", "--junit", junit, status=1)
+        expect("1 of 2 pass, 0 wrong, 1 unreadable" in out, out)
+        lines = out.splitlines()
+        expect(lines[0].split() == ["case", "script"] and lines[1].startswith(name), "a head, and whole names", out)
+        suite = xml.etree.ElementTree.parse(junit).getroot()
+        expect({k: suite.get(k) for k in ("tests", "failures", "errors", "skipped")} ==
+               {"tests": "2", "failures": "1", "errors": "0", "skipped": "0"}, suite.attrib)
+
+
 def wrong_cases():
     with Box() as box:
         _, words = bed(box)
@@ -149,4 +168,4 @@ def exported():
 
 
 if __name__ == "__main__":
-    sys.exit(main([matrix, all_pass, flaky, wrong_cases, exported]))
+    sys.exit(main([matrix, all_pass, flaky, wrong_cases, exported, prose]))

@@ -9,6 +9,8 @@
 
 static const struct cli_option options[] = {
     AUDIT_FILTER_OPTIONS,
+    {"rater", 0, "NAME,...",
+     "show only pairs with one of these: verdict, \"label ann\", \"rejudge NAME\"", false},
     {"list", 0, NULL, "list the turns where two raters differ", false},
     {"json", 'j', NULL, "print a JSON object for each pair; with --list, first one for each turn",
      false},
@@ -102,8 +104,15 @@ static void agree_print(const struct agreeing *a) {
     json_io_print(told, JSON_IO_COMPACT);
     json_decref(told);
   }
-  if (a->agree->pair_count == 0 && !a->json)
-    puts("nobody but the verdict said anything: segue label ID MOVEMENT RULE");
+  if (a->agree->pair_count == 0 && !a->json) {
+    if (a->agree->raters != NULL)
+      puts("no pair of these raters: without --rater all are named");
+    else
+      puts("nobody but the verdict said anything: segue label ID MOVEMENT RULE");
+  }
+  if (a->agree->undecided > 0)
+    fprintf(stderr, "segue agree: %llu turn%s no verdict, since no judge could be read\n",
+            (unsigned long long)a->agree->undecided, a->agree->undecided == 1 ? " has" : "s have");
   if (a->agree->undrawn > 0)
     fprintf(stderr, "segue agree: %llu labels that nobody drew are left out beside samples\n",
             (unsigned long long)a->agree->undrawn);
@@ -123,6 +132,7 @@ static int agree_run(int argc, char **argv) {
   a.json = cli_flag(&args, "json");
   cli_errors_as_json(a.json);
   a.agree = agree_new(c);
+  a.agree->raters = cli_value(&args, "rater");
   if (cli_flag(&args, "list")) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;

@@ -205,6 +205,8 @@ static void again_default_name(const struct again *a, struct buf *out) {
   }
   if (as->language != NULL)
     buf_printf(out, ", %s", as->language);
+  if (a->run.permute)
+    buf_puts(out, ", permuted");
 }
 
 static bool again_name(struct again *a, const char *given, struct err *err) {
@@ -290,7 +292,8 @@ static void again_plan(const struct again *a, FILE *out) {
   if (a->of.passed_over > 0)
     fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
   if (a->of.unsound > 0)
-    fprintf(out, " (%llu logs are not sound and left out)", (unsigned long long)a->of.unsound);
+    fprintf(out, " (%llu log%s not sound and left out)", (unsigned long long)a->of.unsound,
+            a->of.unsound == 1 ? " is" : "s are");
   fputc('\n', out);
 }
 
@@ -438,6 +441,8 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
     printf("%zu of %zu turns flipped between %s\n", s->flipped, s->repeated,
            a->run.permute ? "orders of the rules" : "repeats");
   print_family(s);
+  if (a->run.stopped)
+    puts("interrupted: the same command goes on");
   if (a->run.bounded)
     puts("a bound was met: the same command with a higher one goes on");
   printf("segue agree compares them with verdicts and labels; segue verify %s proves them\n",

@@ -22,7 +22,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-enum { PROVIDERS_MAX = 16, REPEAT_MAX = 100, ID_COLUMNS = 32, CELL_COLUMNS = 14 };
+enum { PROVIDERS_MAX = 16, REPEAT_MAX = 100, ID_COLUMNS = 32, ID_MOST = 80, CELL_COLUMNS = 14 };
 
 /* Results of one case with one provider. */
 enum result { RESULT_PASS, RESULT_WRONG, RESULT_UNREADABLE, RESULT_FLAKY, RESULT_COUNT };
@@ -43,7 +43,8 @@ struct testing {
   json_t *stages; /* or NULL */
   long repeat;
   bool json, stopped;
-  FILE *junit;
+  FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
+  int id_columns; /* of the widest name so far: an exported case's is long, and its end counts */
   size_t cases, skipped; /* skipped: exported answers that are no judgments */
   size_t results[PROVIDERS_MAX][RESULT_COUNT];
 };
@@ -118,11 +119,31 @@ static void test_cell_text(struct buf *out, struct str text, int columns) {
     buf_putc(out, ' ');
 }
 
-static void show_case(const struct testing *t, const struct trial_case *c, const char *id,
+static void show_head(const struct testing *t) {
+  struct buf line = {0};
+  test_cell_text(&line, STR("case"), t->id_columns);
+  for (size_t i = 0; i < t->provider_count; i++) {
+    buf_putc(&line, ' ');
+    test_cell_text(&line, str_from(provider_name(t, i)), CELL_COLUMNS);
+  }
+  puts(buf_c(&line));
+  buf_deinit(&line);
+}
+
+static void show_case(struct testing *t, const struct trial_case *c, const char *id,
                       const struct cell *cells) {
   bool colours = cli_colours(STDOUT_FILENO);
   struct buf line = {0};
-  test_cell_text(&line, str_from(id), ID_COLUMNS);
+  struct buf name = {0};
+  int wide = cli_fit(&name, str_from(id), ID_MOST);
+  bool first = t->id_columns == 0;
+  t->id_columns = wide > t->id_columns ? wide : t->id_columns;
+  if (t->id_columns < ID_COLUMNS)
+    t->id_columns = ID_COLUMNS;
+  if (first)
+    show_head(t);
+  test_cell_text(&line, str_from(id), t->id_columns);
+  buf_deinit(&name);
   for (size_t i = 0; i < t->provider_count; i++) {
     struct buf text = {0};
     bool pass = cells[i].result == RESULT_PASS;
@@ -188,32 +209,32 @@ static void put_xml(FILE *out, const char *text) {
 }
 
 static void junit_skipped(struct testing *t, const char *id, size_t i) {
-  fputs("  <testcase classname=\"", t->junit);
-  put_xml(t->junit, provider_name(t, i));
-  fputs("\" name=\"", t->junit);
-  put_xml(t->junit, id);
+  fputs("  <testcase classname=\"", t->junit_cases);
+  put_xml(t->junit_cases, provider_name(t, i));
+  fputs("\" name=\"", t->junit_cases);
+  put_xml(t->junit_cases, id);
   fputs("\">\n    <skipped message=\"no judgment: a movement's value\"/>\n  </testcase>\n",
-        t->junit);
+        t->junit_cases);
 }
 
 static void junit_case(struct testing *t, const struct trial_case *c, const char *id, size_t i,
                        const struct cell *cell) {
   struct buf got = {0};
-  fputs("  <testcase classname=\"", t->junit);
-  put_xml(t->junit, provider_name(t, i));
-  fputs("\" name=\"", t->junit);
-  put_xml(t->junit, id);
+  fputs("  <testcase classname=\"", t->junit_cases);
+  put_xml(t->junit_cases, provider_name(t, i));
+  fputs("\" name=\"", t->junit_cases);
+  put_xml(t->junit_cases, id);
   if (cell->result == RESULT_PASS) {
-    fputs("\"/>\n", t->junit);
+    fputs("\"/>\n", t->junit_cases);
     return;
   }
   got_text(t, cell, &got);
-  fprintf(t->junit, "\">\n    <failure type=\"%s\" message=\"", result_names[cell->result]);
+  fprintf(t->junit_cases, "\">\n    <failure type=\"%s\" message=\"", result_names[cell->result]);
   if (c->expects)
-    fprintf(t->junit, "expected %ld, ", c->expected);
-  fprintf(t->junit, "got %s\">", buf_c(&got));
-  put_xml(t->junit, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
-  fputs("</failure>\n  </testcase>\n", t->junit);
+    fprintf(t->junit_cases, "expected %ld, ", c->expected);
+  fprintf(t->junit_cases, "got %s\">", buf_c(&got));
+  put_xml(t->junit_cases, buf_c(cell->reply.n > 0 ? &cell->reply : &cell->why));
+  fputs("</failure>\n  </testcase>\n", t->junit_cases);
   buf_deinit(&got);
 }
 
@@ -343,20 +364,38 @@ static bool test_options(struct testing *t, const struct cli_args *args, struct 
   if (junit == NULL)
     return true;
   t->junit = fopen(junit, "we");
-  return t->junit != NULL || err_set_errno(err, errno, "cannot write %s", junit);
+  if (t->junit == NULL)
+    return err_set_errno(err, errno, "cannot write %s", junit);
+  t->junit_cases = tmpfile();
+  return t->junit_cases != NULL || err_set_errno(err, errno, "no temporary file for --junit");
+}
+
+/* Writes the JUnit file: how many cases of each kind, then the cases. */
+static bool junit_write(struct testing *t, struct err *err) {
+  size_t cases = (t->cases + t->skipped) * t->provider_count, failures = 0, n;
+  char piece[4096];
+  for (size_t i = 0; i < t->provider_count; i++)
+    failures += t->cases - t->results[i][RESULT_PASS];
+  fprintf(t->junit,
+          "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"segue test\" "
+          "tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n",
+          cases, failures, t->skipped * t->provider_count);
+  rewind(t->junit_cases);
+  while ((n = fread(piece, 1, sizeof piece, t->junit_cases)) > 0)
+    (void)fwrite(piece, 1, n, t->junit);
+  fputs("</testsuite>\n", t->junit);
+  bool written = !ferror(t->junit) && !ferror(t->junit_cases);
+  written = fclose(t->junit) == 0 && written;
+  t->junit = NULL;
+  return written || err_set_errno(err, errno, "cannot write the JUnit file");
 }
 
 static bool test_all(struct testing *t, const struct cli_args *args, struct err *err) {
-  if (t->junit != NULL)
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"segue test\">\n",
-          t->junit);
   bool ok = test_cases(t, args->words[0], err);
-  if (t->junit == NULL)
+  struct err second = {0};
+  if (t->junit == NULL || junit_write(t, ok ? err : &second))
     return ok;
-  fputs("</testsuite>\n", t->junit);
-  bool written = !ferror(t->junit);
-  written = fclose(t->junit) == 0 && written;
-  return ok && (written || err_set_errno(err, errno, "cannot write the JUnit file"));
+  return false;
 }
 
 static int test_run(int argc, char **argv) {
@@ -378,6 +417,10 @@ static int test_run(int argc, char **argv) {
     status = cli_fail("test", &err);
   if (t.stopped)
     status = STATUS_INTERRUPTED;
+  if (t.junit != NULL)
+    (void)fclose(t.junit);
+  if (t.junit_cases != NULL)
+    (void)fclose(t.junit_cases);
   json_decref(t.stages);
   setup_deinit(&setup);
   return status;
