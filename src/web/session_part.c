@@ -108,27 +108,72 @@ static long long on_axis(const struct view_session *v, int64_t ms) {
   return ms - v->started_ms >= all ? 1000 : (ms - v->started_ms) * 1000 / all;
 }
 
-static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t) {
-  HTML(h, "<svg class=bar viewBox=\"0 0 1000 10\" preserveAspectRatio=none aria-hidden=true>");
+/* Work is plain; each other kind has its own hatching, so that they differ without colour too. */
+static void put_span_fill(struct html *h, enum view_span_kind kind, const char *id) {
+  HTML_ATTR(h, "class", str_from(view_span_name(kind)));
+  if (kind != VIEW_WORK)
+    html_attr_printf(h, "fill", "url(#%shatch-%s)", id, view_span_name(kind));
+}
+
+/* The box has the sides of .bar in style.css, so that hatching is not stretched. */
+static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t,
+                         const char *id) {
+  HTML(h, "<svg class=bar viewBox=\"0 0 1000 86\" preserveAspectRatio=none aria-hidden=true>");
   for (size_t i = 0; i < t->span_count; i++) {
     const struct view_span *s = &t->spans[i];
     long long from = on_axis(v, s->from_ms), to = on_axis(v, s->to_ms);
     HTML(h, "<rect");
-    HTML_ATTR(h, "class", str_from(view_span_name(s->kind)));
+    put_span_fill(h, s->kind, id);
     html_attr_printf(h, "x", "%lld", from);
     html_attr_printf(h, "width", "%lld", to - from > 2 ? to - from : 2);
-    HTML(h, " height=10 />");
+    HTML(h, " height=86 />");
   }
   HTML(h, "</svg>");
 }
 
-static void put_span_key(struct html *h) {
+static void put_hatch_lines(struct html *h, enum view_span_kind kind) {
+  switch (kind) {
+  case VIEW_JUDGING:
+    HTML(h, "<path d=\"M0 5H30M0 20H30\" />");
+    return;
+  case VIEW_WAITING:
+    HTML(h, "<path d=\"M-5 5 5 -5M0 30 30 0M25 35 35 25\" />");
+    return;
+  case VIEW_RETRY:
+    HTML(h, "<path d=\"M-5 25 5 35M0 0 30 30M25 -5 35 5\" />");
+    return;
+  case VIEW_PERSON:
+    HTML(h, "<path d=\"M0 15H30M15 0V30\" />");
+    return;
+  case VIEW_WORK:
+  case VIEW_SPAN_KINDS:
+    return;
+  }
+}
+
+static void put_hatch(struct html *h, enum view_span_kind kind, const char *id) {
+  if (kind == VIEW_WORK)
+    return;
+  HTML(h, "<pattern width=30 height=30 patternUnits=userSpaceOnUse");
+  html_attr_printf(h, "id", "%shatch-%s", id, view_span_name(kind));
+  html_attr_printf(h, "class", "hatch %s", view_span_name(kind));
+  HTML(h, ">");
+  put_hatch_lines(h, kind);
+  HTML(h, "</pattern>");
+}
+
+static void put_span_key(struct html *h, const char *id) {
+  static const char *const words[VIEW_SPAN_KINDS] = {"work", "judging", "waiting for a place",
+                                                     "waiting for the next attempt",
+                                                     "waiting for a person"};
   HTML(h, "<p class=\"key dim\">");
   for (int i = 0; i < VIEW_SPAN_KINDS; i++) {
-    HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true><rect width=1 height=1");
-    HTML_ATTR(h, "class", str_from(view_span_name((enum view_span_kind)i)));
+    HTML(h, "<span><svg viewBox=\"0 0 86 86\" aria-hidden=true>");
+    put_hatch(h, (enum view_span_kind)i, id);
+    HTML(h, "<rect width=86 height=86");
+    put_span_fill(h, (enum view_span_kind)i, id);
     HTML(h, " /></svg>");
-    html_puts(h, view_span_name((enum view_span_kind)i));
+    html_puts(h, words[i]);
     HTML(h, "</span>");
   }
   HTML(h, "</p>");
@@ -141,10 +186,32 @@ static void put_number_cell(struct html *h, long long n) {
   HTML(h, "</td>");
 }
 
+static const char *wait_words(const struct view_turn *t) {
+  if (t->waiting > 0)
+    return "waits for a place";
+  if (t->doing == VIEW_RETRY)
+    return "waits for the next attempt";
+  return t->doing == VIEW_PERSON ? "waits for a person" : "";
+}
+
+/* Marks what an open turn waits for; where a call of it works, the other's wait is not told. */
+static void put_wait_mark(struct html *h, const struct view_turn *t) {
+  const char *words = wait_words(t);
+  if (words[0] == '\0')
+    return;
+  HTML(h, " <span class=mark>");
+  html_puts(h, words);
+  HTML(h, "</span> ");
+  if (t->since_ms > 0 && t->doing != VIEW_WORK && t->doing != VIEW_JUDGING)
+    part_since(h, t->since_ms);
+}
+
 static void put_method_cell(struct html *h, const struct view_turn *t) {
   HTML(h, "<td>");
-  if (!t->over)
+  if (!t->over) {
     html_puts(h, "open");
+    put_wait_mark(h, t);
+  }
   html_said(h, t->method);
   if (t->ambiguous)
     HTML(h, " <span class=mark>ambiguous</span>");
@@ -197,7 +264,7 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
     HTML(h, "</span>");
   }
   HTML(h, "</th><td>");
-  put_time_bar(h, v, t);
+  put_time_bar(h, v, t, id);
   html_said(h, t->what);
   HTML(h, "</td><td class=n>");
   buf_clear(&text);
@@ -225,7 +292,7 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
     HTML(h, "<p>No turn has begun.</p>");
     return;
   }
-  put_span_key(h);
+  put_span_key(h, id);
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=Turns><table><thead><tr>"
           "<th scope=col class=n>turn</th><th scope=col>movement</th>"
           "<th scope=col>when, and what it did</th><th scope=col class=n>took</th>"

@@ -29,11 +29,12 @@ HOSTILE = ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</p
            "\u8a66\u9a13", "\u05d0\u05d1\u05d2"]
 TAGS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "h4", "p", "dl",
         "dt", "dd", "bdi", "span", "details", "summary", "pre", "code", "section", "div", "table",
-        "caption", "thead", "tbody", "tr", "td", "th", "a", "svg", "g", "path", "rect", "circle",
+        "caption", "thead", "tbody", "tr", "td", "th", "a", "svg", "g", "path", "pattern", "rect", "circle",
         "text", "br", "strong", "mark"}
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "title",
               "scope", "aria-label", "aria-hidden", "role", "tabindex", "colspan", "rowspan",
-              "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "cx", "cy", "r"}
+              "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "cx", "cy", "r",
+              "fill", "patternunits"}
 
 
 class Page(html.parser.HTMLParser):

@@ -124,6 +124,48 @@ def answers():
         box.end()
 
 
+BARS = ("return [...document.querySelectorAll('.bar rect')].map(r => [r.className.baseVal, "
+        "getComputedStyle(r).fill.replace(/.*#|[\")].*/g, ''), !!document.querySelector(getComputedStyle(r).fill"
+        ".replace(/.*(#[-a-z]+).*|.*/, '$1') || 'body')])")
+
+
+def waits():
+    """Each kind of waiting is marked while it lasts, and hatched in its own way on the axis."""
+    with WebBox() as box:
+        asks = stops(box)
+        folder = box.env["XDG_CONFIG_HOME"] + "/segue"
+        os.makedirs(folder, exist_ok=True)
+        with open(folder + "/config.yaml", "w", encoding="utf-8") as f:
+            f.write("providers: {script: {concurrency: 1}}\n")
+        box.serve()
+        first, second = (box.submit(*simple(box, delay), task=task) for delay, task in ((600000, "one"), (1, "two")))
+        box.until(lambda: of_type(records(box.log(second)), "admission"), "it does not wait")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.open(root + "s/" + second + "/")
+            b.wait(READY)
+            expect(re.search(r"Turn 1, plan: waits for a place at script \(concurrency\), since \d+ s", text(b)), text(b))
+            mark = b.run("return document.querySelector('[aria-label=Turns] td:last-child .mark').textContent")
+            expect(mark == "waits for a place", mark)
+            key = b.run("return [...document.querySelectorAll('.key span')].map(s => [s.textContent, "
+                        "!!s.querySelector('pattern path')])")
+            expect([k[0] for k in key] == ["work", "judging", "waiting for a place", "waiting for the next attempt",
+                                           "waiting for a person"] and [k[1] for k in key] == [False] + [True] * 4, key)
+            paths = b.run("return [...document.querySelectorAll('pattern path')].map(p => p.getAttribute('d'))")
+            expect(len(set(paths)) == 4, paths)
+            box.ask("POST", f"/v1/sessions/{first}/cancel", {})
+            b.wait("return document.getElementById('main').innerText.includes('complete')")
+            bars = b.run(BARS)
+            expect(["waiting", "hatch-waiting", True] in bars, bars)
+            box.segue("answer", asks, "one")
+            b.open(root + "s/" + records(asks)[0]["session"] + "/")
+            b.wait(READY)
+            bars = b.run(BARS)
+            expect(bars[-1] == ["person", "hatch-person", True], bars)
+            clean(b)
+        box.end()
+
+
 def live():
     """A session of the daemon from submit to end, without reload; what was opened stays open."""
     with WebBox() as box:
@@ -617,4 +659,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, answers, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))
+    sys.exit(main([folder, answers, waits, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))
