@@ -28,16 +28,6 @@ bool explain_is_type(const json_t *record, const char *type) {
   return strcmp(explain_word(record, "type"), type) == 0;
 }
 
-/* Writes the size of a text, such as "1.2 KiB". */
-static void put_bytes(struct buf *out, size_t n) {
-  if (n < 1024)
-    buf_printf(out, "%zu byte%s", n, n == 1 ? "" : "s");
-  else if (n < 1024 * 1024)
-    buf_printf(out, "%.1f KiB", (double)n / 1024);
-  else
-    buf_printf(out, "%.1f MiB", (double)n / (1024 * 1024));
-}
-
 /* Writes a part of a prompt. A reference to a piece of another prompt only repeats the template's
  * words: its origin is shown only in full. The origin of a task, an answer or a facet is always
  * shown. */
@@ -54,7 +44,7 @@ static void put_part(struct story *s, const json_t *part) {
   bool found = recall_parts(&recall, parts, &text, &err);
   buf_printf(&head, "record %s%s", ref, found ? ", " : ": ");
   if (found)
-    put_bytes(&head, text.n);
+    buf_put_size(&head, text.n);
   else
     buf_puts(&head, err.text);
   if (found && !s->pen.full && strstr(ref, "#/prompt/") != NULL)
@@ -76,7 +66,7 @@ static void put_asked(struct story *s, const json_t *start, const char *hint) {
   const struct recall recall = book_recall(s->book);
   bool found = recall_parts(&recall, parts, &whole, &err);
   if (found) {
-    put_bytes(&line, whole.n);
+    buf_put_size(&line, whole.n);
     buf_puts(&line, " in ");
   }
   buf_printf(&line, "%zu part%s", count, count == 1 ? "" : "s");
@@ -116,7 +106,7 @@ void explain_answer_of(struct story *s, const json_t *end, struct buf *out) {
 static void put_size_line(struct story *s, const char *title, json_int_t bytes, const char *blob,
                           json_int_t dropped) {
   struct buf size = {0};
-  put_bytes(&size, (size_t)bytes);
+  buf_put_size(&size, (size_t)bytes);
   if (blob[0] != '\0')
     buf_printf(&size, ", kept in blobs/%.12s...", blob);
   if (dropped > 0)

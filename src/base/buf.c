@@ -62,6 +62,15 @@ void buf_printf(struct buf *b, const char *fmt, ...) {
   free(big);
 }
 
+void buf_put_size(struct buf *b, size_t bytes) {
+  if (bytes < 1024)
+    buf_printf(b, "%zu byte%s", bytes, bytes == 1 ? "" : "s");
+  else if (bytes < 1024 * 1024)
+    buf_printf(b, "%.1f KiB", (double)bytes / 1024);
+  else
+    buf_printf(b, "%.1f MiB", (double)bytes / (1024 * 1024));
+}
+
 void buf_clear(struct buf *b) {
   b->n = 0;
   b->cut = false;

@@ -103,6 +103,7 @@
 #define LIMIT_WINDOW_LOOK_MS          250  /* between two looks at logs that other programs write */
 #define LIMIT_WINDOW_ROW_COUNT        200u /* sessions, or turns, of a page */
 #define LIMIT_WINDOW_TEXT_BYTES       4096u
+#define LIMIT_WINDOW_DUMP_BYTES       65536u        /* of a workflow or a configuration */
 #define LIMIT_WINDOW_RECORD_COUNT     50u           /* raw records of a page */
 #define LIMIT_WINDOW_FOUND_COUNT      200u          /* hits of one search */
 #define LIMIT_NOW_RECORD_COUNT        400u          /* records of an open turn that are read */

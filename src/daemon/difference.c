@@ -16,6 +16,7 @@ struct difference_job {
   struct git_ask ask; /* its arguments are borrowed from trees */
   struct git git;
   struct difference_ask how;
+  size_t bytes; /* of what git told */
   uint64_t sound;
   struct err damage,
       unread; /* with a code: what the log lacks, why nothing is known of its trees */
@@ -32,6 +33,8 @@ static void difference_over(struct difference_job *job, struct str diff, bool cu
                             const char *why) {
   const struct difference difference = {.diff = diff,
                                         .cut = cut,
+                                        .bytes = job->bytes,
+                                        .more_files = job->trees.more_paths,
                                         .why = why,
                                         .sound = job->sound,
                                         .damage =
@@ -45,7 +48,9 @@ static void difference_over(struct difference_job *job, struct str diff, bool cu
 static void difference_on_diff(void *ctx, struct git_answer *answer) {
   struct difference_job *job = ctx;
   struct buf diff = {0};
-  bool cut = trees_take_diff(answer, &diff) || job->trees.more_paths;
+  size_t max = job->how.all ? LIMIT_TREE_DIFF_ALL_BYTES : LIMIT_TREE_DIFF_BYTES;
+  bool cut = trees_take_diff(answer, max, &diff) || job->trees.more_paths;
+  job->bytes = answer->exit == 0 ? answer->out.n : 0;
   difference_over(job, buf_view(&diff), cut, answer->ran ? NULL : buf_c(&answer->err));
   buf_deinit(&diff);
 }

@@ -16,6 +16,8 @@
 struct difference {
   struct str diff;    /* bytes of files, as they are */
   bool cut;           /* there is more of it */
+  size_t bytes;       /* of all that git told */
+  bool more_files;    /* than git was asked about */
   const char *why;    /* git could not be asked; or NULL */
   uint64_t sound;     /* records of the log, if it was checked */
   const char *damage; /* what is wrong with the one behind them; NULL: nothing, or not checked */
@@ -26,6 +28,7 @@ typedef void (*difference_done)(void *ctx, struct server_request *r,
 
 struct difference_ask {
   struct process_table *processes;
+  bool all;    /* up to LIMIT_TREE_DIFF_ALL_BYTES of it */
   bool checks; /* the log against its chain, which reads all of it */
   difference_done done;
   void *ctx;

@@ -4,15 +4,13 @@
 #include "base/limits.h"
 #include "core/record.h"
 #include "format/json_object.h"
+#include "view/words.h"
 
 #include <assert.h>
 #include <string.h>
 
 static struct str now_word(struct view_now *now, const json_t *object, const char *key) {
-  struct str text = json_view(json_object_get(object, key));
-  if (text.n > LIMIT_VIEW_LINE_BYTES)
-    text.n = LIMIT_VIEW_LINE_BYTES;
-  return arena_str(&now->arena, text);
+  return view_cut(&now->arena, json_view(json_object_get(object, key)), LIMIT_VIEW_LINE_BYTES);
 }
 
 static int64_t now_time(const json_t *record) {
@@ -59,13 +57,23 @@ static struct view_tool *tool_place(struct view_call *c, struct str id) {
   return &c->tools[c->tool_count++];
 }
 
-static void now_on_tool(struct view_now *now, struct view_call *c, const json_t *data) {
+static void keep_argument(struct view_now *now, struct view_tool *tool, const json_t *record,
+                          struct str argument) {
+  size_t kept = view_fitting(argument, LIMIT_VIEW_LINE_BYTES);
+  tool->argument = arena_str(&now->arena, (struct str){argument.p, kept});
+  tool->argument_more_bytes = argument.n - kept;
+  tool->argument_seq = (uint64_t)json_integer_value(json_at(record, "seq"));
+}
+
+static void now_on_tool(struct view_now *now, struct view_call *c, const json_t *record) {
+  const json_t *data = json_at(record, "data");
   struct str id = now_word(now, data, "id"), name = now_word(now, data, "name");
-  struct str argument = now_word(now, data, "argument");
+  struct str argument = json_view(json_object_get(data, "argument"));
   struct view_tool *tool = tool_place(c, id);
   tool->id = id;
   tool->name = name.n > 0 ? name : tool->name;
-  tool->argument = argument.n > 0 ? argument : tool->argument;
+  if (argument.n > 0)
+    keep_argument(now, tool, record, argument);
   tool->state = now_word(now, data, "state");
   tool->failed = json_is_true(json_at(data, "failed"));
   tool->has_exit = json_is_integer(json_at(data, "exit"));
@@ -77,7 +85,7 @@ static void now_on_event(struct view_now *now, struct view_call *c, const json_t
   struct str event = json_view(json_at(record, "event"));
   c->heard_ms = now_time(record);
   if (str_eq_c(event, "tool"))
-    now_on_tool(now, c, data);
+    now_on_tool(now, c, record);
   else if (str_eq_c(event, "usage"))
     c->tokens =
         json_integer_value(json_at(data, "input")) + json_integer_value(json_at(data, "output"));

@@ -13,6 +13,8 @@ enum { VIEW_NOW_CALLS = 64, VIEW_NOW_TOOLS = 20 };
 struct view_tool {
   struct str name, argument, state; /* state: started, ended ... as the provider's driver says */
   struct str id;
+  size_t argument_more_bytes; /* of the argument, which are not here */
+  uint64_t argument_seq;      /* the record that has all of it, at /data/argument */
   long exit;
   bool has_exit, failed;
 };

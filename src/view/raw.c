@@ -141,25 +141,69 @@ json_t *view_call_json(const struct book *book, long call, size_t max_bytes, str
   return json_pack("{sI so}", "call", (json_int_t)call, "records", list);
 }
 
-json_t *view_text_json(const struct book *book, const char *ref, size_t offset, size_t max,
-                       struct err *err) {
+/* --- single texts --- */
+
+static bool excerpt_line(struct view_excerpt *e, const struct book *book, uint64_t seq,
+                         size_t offset, size_t max, struct err *err) {
+  size_t i = first_behind(book, seq - 1);
+  if (seq == 0 || i == book->place_count || book->places[i].seq != seq)
+    return err_set(err, ERR_NOT_FOUND, "there is no record %llu", (unsigned long long)seq);
+  const struct book_place *place = &book->places[i];
+  e->bytes = place->bytes;
+  e->offset = offset < e->bytes ? offset : e->bytes;
+  size_t back = e->offset < 3 ? e->offset : 3; /* a character may begin there */
+  size_t left = e->bytes - e->offset, n = back + (left < max ? left : max);
+  char *piece = xmalloc(n + 1);
+  bool ok = reader_read_all(&book->reader, place->offset + e->offset - back, piece, n) ||
+            err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);
+  size_t from = ok ? utf8_floor(piece, back) : 0, to = n - back < left ? utf8_floor(piece, n) : n;
+  if (ok)
+    buf_append(&e->buf, piece + from, to - from);
+  free(piece);
+  e->offset -= back - from;
+  e->text = buf_view(&e->buf);
+  return ok;
+}
+
+bool view_excerpt_read(struct view_excerpt *e, const struct book *book, const char *ref,
+                       size_t offset, size_t max, struct err *err) {
   struct recall recall = book_recall(book);
+  long seq;
+  *e = (struct view_excerpt){0};
+  if (str_to_long(str_from(ref), &seq) && seq > 0)
+    return excerpt_line(e, book, (uint64_t)seq, offset, max, err);
   json_auto_t *parts = json_pack("[{ss}]", "ref", ref);
-  struct buf text = {0};
-  if (parts == NULL || !recall_parts(&recall, parts, &text, err)) {
-    buf_deinit(&text);
+  if (parts == NULL || !recall_parts(&recall, parts, &e->buf, err)) {
+    view_excerpt_deinit(e);
     err->code = ERR_NOT_FOUND;
-    return NULL;
+    return false;
   }
-  struct str all = buf_view(&text);
+  struct str all = buf_view(&e->buf);
   size_t from = offset < all.n ? utf8_floor(all.p, offset) : all.n;
   size_t n = all.n - from < max ? all.n - from : utf8_floor(all.p + from, max);
+  e->text = (struct str){buf_c(&e->buf) + from, n};
+  e->offset = from;
+  e->bytes = all.n;
+  return true;
+}
+
+void view_excerpt_deinit(struct view_excerpt *e) {
+  buf_deinit(&e->buf);
+  *e = (struct view_excerpt){0};
+}
+
+json_t *view_text_json(const struct book *book, const char *ref, size_t offset, size_t max,
+                       struct err *err) {
+  struct view_excerpt e;
+  if (!view_excerpt_read(&e, book, ref, offset, max, err))
+    return NULL;
+  size_t next = e.offset + e.text.n;
   json_t *out = json_object();
   json_put(out, "ref", json_text(str_from(ref)));
-  json_put(out, "offset", json_integer((json_int_t)from));
-  json_put(out, "bytes", json_integer((json_int_t)all.n));
-  json_put(out, "text", json_text((struct str){buf_c(&text) + from, n}));
-  json_put(out, "next", from + n < all.n ? json_integer((json_int_t)(from + n)) : json_null());
-  buf_deinit(&text);
+  json_put(out, "offset", json_integer((json_int_t)e.offset));
+  json_put(out, "bytes", json_integer((json_int_t)e.bytes));
+  json_put(out, "text", json_text(e.text));
+  json_put(out, "next", next < e.bytes ? json_integer((json_int_t)next) : json_null());
+  view_excerpt_deinit(&e);
   return out;
 }

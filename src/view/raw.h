@@ -2,6 +2,8 @@
  *
  *   view_raws_read(&raws, &book, after, max, text_max, &err)     from the first one behind `after`
  *   view_raws_deinit(&raws)
+ *   view_excerpt_read(&e, &book, ref, offset, max, &err)         one text, or a piece of it
+ *   view_excerpt_deinit(&e)
  * The book was read to its end, with places. Texts are raw and live in the arena; of each line the
  * first text_max bytes are there. Only what is shown is read. */
 #ifndef SEGUE_VIEW_RAW_H
@@ -35,6 +37,16 @@ json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size
                        struct err *err);
 /* {"call": N, "records": [...]}: all records of one call. */
 json_t *view_call_json(const struct book *book, long call, size_t max_bytes, struct err *err);
+/* A piece of the text at a place such as "12#/text", in the log or in a blob; "12": the raw line of
+ * a record. From the offset on, at most max bytes, in whole characters. */
+struct view_excerpt {
+  struct buf buf; /* has the piece, and often more */
+  struct str text;
+  size_t offset, bytes; /* bytes: of the whole text */
+};
+bool view_excerpt_read(struct view_excerpt *e, const struct book *book, const char *ref,
+                       size_t offset, size_t max, struct err *err) MUST_CHECK;
+void view_excerpt_deinit(struct view_excerpt *e);
 /* {"ref", "offset", "bytes", "text", "next"}: a piece of the text at a place such as "12#/text". */
 json_t *view_text_json(const struct book *book, const char *ref, size_t offset, size_t max,
                        struct err *err);

@@ -10,6 +10,7 @@
 #include "store/brief.h"
 #include "view/bounds.h"
 #include "view/spans.h"
+#include "view/words.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -48,9 +49,17 @@ static bool view_is_type(const json_t *record, const char *type) {
 }
 
 static struct str view_keep(struct view_reading *r, struct str text) {
-  if (text.n > LIMIT_VIEW_TEXT_BYTES)
-    text.n = LIMIT_VIEW_TEXT_BYTES;
-  return arena_str(r->finished ? &r->of_open : &r->v->arena, text);
+  return view_cut(r->finished ? &r->of_open : &r->v->arena, text, LIMIT_VIEW_TEXT_BYTES);
+}
+
+static void view_keep_task(struct view_reading *r, const json_t *start) {
+  struct str task = view_word(start, "task");
+  size_t kept = view_fitting(task, LIMIT_VIEW_TEXT_BYTES);
+  r->v->task = arena_str(&r->v->arena, (struct str){task.p, kept});
+  json_int_t whole = json_integer_value(json_at(start, "task_bytes")); /* of one in a blob */
+  size_t bytes = whole > (json_int_t)task.n ? (size_t)whole : task.n;
+  r->v->task_more_bytes = bytes - kept;
+  r->v->task_seq = (uint64_t)json_integer_value(json_at(start, "seq"));
 }
 
 static int64_t view_time(const json_t *record) {
@@ -243,7 +252,7 @@ static void view_fold(struct view_reading *r, const json_t *record) {
   if (view_is_type(record, "session_start") && !r->begun) {
     r->begun = true;
     v->started_ms = at_ms;
-    v->task = view_keep(r, view_word(record, "task"));
+    view_keep_task(r, record);
     v->workflow_path = view_keep(r, view_word(record, "workflow_path"));
     v->submitted = json_is_true(json_at(json_at(record, "config"), "submitted"));
     keep_workflow(r, record);

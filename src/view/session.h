@@ -6,8 +6,9 @@
  *   view_session_deinit(&v)               accepts a zeroed one
  *
  * All texts are raw, as the log has them, and live in the view's arena; a writer makes them safe
- * for where it writes. Times are real ones in ms since 1970. Records after a damaged one are in the
- * view too, marked `unproven`: nothing vouches for them. */
+ * for where it writes. One longer than LIMIT_VIEW_TEXT_BYTES is cut and says so at its end; of the
+ * task, task_more_bytes says it. Times are real ones in ms since 1970. Records after a damaged one
+ * are in the view too, marked `unproven`: nothing vouches for them. */
 #ifndef SEGUE_VIEW_SESSION_H
 #define SEGUE_VIEW_SESSION_H
 
@@ -124,6 +125,8 @@ struct view_session {
   char id[40];
   struct str log; /* its log, as a person names it */
   struct str workflow, workflow_path, task, message;
+  size_t task_more_bytes; /* of the task, which are not here */
+  uint64_t task_seq;      /* the record that has all of it, at /task */
   struct str forked_from; /* the id of the session that it was forked from; or empty */
   struct str status;      /* running, waiting, stopped, open, or how it ended */
   bool resumable, submitted;

@@ -164,6 +164,8 @@ json_t *view_session_json(const struct view_session *v) {
   json_put(out, "workflow", json_text(v->workflow));
   json_put(out, "workflow_path", json_text(v->workflow_path));
   json_put(out, "task", json_text(v->task));
+  if (v->task_more_bytes > 0)
+    json_put(out, "task_more_bytes", json_integer((json_int_t)v->task_more_bytes));
   if (v->forked_from.n > 0)
     json_put(out, "forked_from", json_text(v->forked_from));
   json_put(out, "status", json_text(v->status));

@@ -101,6 +101,13 @@ bool view_told_read(struct view_told *told, const struct book *book, long turn, 
   return ok;
 }
 
+bool view_told_is_cut(const struct view_told *told) {
+  for (size_t i = 0; i < told->count; i++)
+    if (told->pieces[i].more_bytes > 0)
+      return true;
+  return false;
+}
+
 static json_t *piece_json(const struct view_piece *p) {
   json_t *out = json_object();
   if (p->kind == VIEW_LINE) {

@@ -1,6 +1,7 @@
 /* Names what the views hold as numbers. */
 #include "view/words.h"
 
+#include "base/utf8.h"
 #include "core/record.h"
 #include "view/folder.h"
 #include "view/session.h"
@@ -71,6 +72,22 @@ void view_put_dollars(struct buf *out, double cost, bool priced, bool unpriced) 
 
 void view_put_cost(struct buf *out, const struct spend *s) {
   view_put_dollars(out, (double)s->cost_nano / 1e9, s->priced > 0, s->unpriced > 0);
+}
+
+size_t view_fitting(struct str text, size_t max) {
+  return text.n > max ? utf8_floor(text.p, max) : text.n;
+}
+
+struct str view_cut(struct arena *arena, struct str text, size_t max) {
+  struct buf noted = {0};
+  if (text.n <= max)
+    return arena_str(arena, text);
+  size_t kept = view_fitting(text, max);
+  buf_append(&noted, text.p, kept);
+  buf_printf(&noted, "... (%zu bytes left out)", text.n - kept);
+  struct str out = arena_str(arena, buf_view(&noted));
+  buf_deinit(&noted);
+  return out;
 }
 
 void view_put_proof(struct buf *out, const struct verify_result *r) {

@@ -104,17 +104,38 @@ static bool text_differs(const struct compare_row *row) {
   return row->a != NULL && row->b != NULL && (row->differs & COMPARE_TEXT) != 0;
 }
 
-/* Reads the answer, up to a limit. Sets *cut if it was longer. */
-static bool side_text(const struct compare_side *side, const struct compare_turn *turn,
-                      struct buf *whole, struct str *text, bool *cut, struct err *err) {
-  if (!compare_text(side, turn, whole, err))
+struct side_text {
+  struct buf whole;
+  struct str text; /* as much of it as is compared */
+};
+
+static bool read_side_text(const struct compare_side *side, const struct compare_turn *turn,
+                           struct side_text *t, struct err *err) {
+  if (!compare_text(side, turn, &t->whole, err))
     return false;
-  *text = buf_view(whole);
-  if (text->n > LIMIT_COMPARE_TEXT_BYTES) {
-    text->n = utf8_floor(text->p, LIMIT_COMPARE_TEXT_BYTES);
-    *cut = true;
-  }
+  t->text = buf_view(&t->whole);
+  if (t->text.n > LIMIT_COMPARE_TEXT_BYTES)
+    t->text.n = utf8_floor(t->text.p, LIMIT_COMPARE_TEXT_BYTES);
   return true;
+}
+
+/* Leads to the whole answer, if only its beginning was compared. */
+static void put_side_cut(struct html *h, const char *name, const struct compare_side *side,
+                         const struct compare_turn *turn, const struct side_text *t) {
+  struct buf ref = {0};
+  if (t->text.n == t->whole.n)
+    return;
+  buf_printf(&ref, "%llu#/text", (unsigned long long)turn->text_seq);
+  HTML(h, "<p class=dim>");
+  html_printf(h, "Only the beginning of the text of %s was compared.", name);
+  const struct part_cut cut = {.shown = t->text.n,
+                               .bytes = t->whole.n,
+                               .session = str_from(side->session),
+                               .ref = buf_view(&ref),
+                               .within = true};
+  part_cut(h, &cut);
+  HTML(h, "</p>");
+  buf_deinit(&ref);
 }
 
 static void put_diff_line(struct html *h, const struct linediff_line *line) {
@@ -141,74 +162,92 @@ static void put_diff_line(struct html *h, const struct linediff_line *line) {
   HTML(h, "\n");
 }
 
+/* Writes the lines, or the first of them. */
+static void put_lines_of(struct html *h, const struct linediff_line *lines, size_t count,
+                         bool all) {
+  size_t shown = all || count < LIMIT_COMPARE_LINES ? count : LIMIT_COMPARE_LINES;
+  struct part_cut cut = {.whole_page = true};
+  HTML(h, "<pre class=diff>");
+  for (size_t i = 0; i < count; i++) {
+    cut.bytes += lines[i].text.n;
+    if (i < shown)
+      put_diff_line(h, &lines[i]);
+    if (i < shown)
+      cut.shown = cut.bytes;
+  }
+  HTML(h, "</pre>");
+  if (shown == count)
+    return;
+  HTML(h, "<p class=dim>");
+  html_printf(h, "%zu more line%s not shown.", count - shown, count - shown == 1 ? " is" : "s are");
+  HTML(h, "</p>");
+  part_cut(h, &cut);
+}
+
 static void put_diff(struct html *h, const struct compare_row *row, struct str a, struct str b,
-                     bool cut) {
-  size_t count, shown;
+                     bool all) {
+  size_t count;
   long added = 0, removed = 0;
   struct linediff_line *lines = linediff_lines(a, b, 3, &count);
   for (size_t i = 0; i < count; i++) {
     added += lines[i].sign == '+';
     removed += lines[i].sign == '-';
   }
-  shown = count < LIMIT_COMPARE_LINES ? count : LIMIT_COMPARE_LINES;
   HTML(h, "<details open");
   html_attr_printf(h, "id", "text-%ld-%ld", row->a->turn, row->b->turn);
   HTML(h, "><summary>");
   html_said(h, compare_said(row->a->movement, "?"));
   html_printf(h, ": turn %ld of A, %ld of B: %ld line%s of A only, %ld of B only", row->a->turn,
               row->b->turn, removed, removed == 1 ? "" : "s", added);
-  HTML(h, "</summary><pre class=diff>");
-  for (size_t i = 0; i < shown; i++)
-    put_diff_line(h, &lines[i]);
-  HTML(h, "</pre>");
-  if (shown < count || cut) {
-    HTML(h, "<p class=dim>");
-    if (shown < count)
-      html_printf(h, "%zu more lines are not shown. ", count - shown);
-    if (cut)
-      html_printf(h, "Only the first %d KiB of each were compared. ",
-                  LIMIT_COMPARE_TEXT_BYTES / 1024);
-    html_puts(h, "Each judgment has its text whole.");
-    HTML(h, "</p>");
-  }
+  HTML(h, "</summary>");
+  put_lines_of(h, lines, count, all);
   HTML(h, "</details>");
   free(lines);
 }
 
 static void put_row_texts(struct html *h, const struct compare_row *row,
-                          const struct compare_side *a, const struct compare_side *b) {
-  struct buf whole_a = {0}, whole_b = {0};
-  struct str text_a, text_b;
+                          const struct compare_side *a, const struct compare_side *b, bool all) {
+  struct side_text of_a = {0}, of_b = {0};
   struct err err = {0};
-  bool cut = false;
-  if (side_text(a, row->a, &whole_a, &text_a, &cut, &err) &&
-      side_text(b, row->b, &whole_b, &text_b, &cut, &err)) {
-    put_diff(h, row, text_a, text_b, cut);
+  if (read_side_text(a, row->a, &of_a, &err) && read_side_text(b, row->b, &of_b, &err)) {
+    put_diff(h, row, of_a.text, of_b.text, all);
+    put_side_cut(h, "A", a, row->a, &of_a);
+    put_side_cut(h, "B", b, row->b, &of_b);
   } else {
     HTML(h, "<p class=banner role=note>");
     html_printf(h, "Turn %ld of A and %ld of B cannot be compared: ", row->a->turn, row->b->turn);
     html_said(h, str_from(err.text));
     HTML(h, "</p>");
   }
-  buf_deinit(&whole_a);
-  buf_deinit(&whole_b);
+  buf_deinit(&of_a.whole);
+  buf_deinit(&of_b.whole);
 }
 
 static void put_differing_texts(struct html *h, const struct compare_row *rows, size_t count,
-                                const struct compare_side *a, const struct compare_side *b) {
-  size_t differing = 0;
-  for (size_t i = 0; i < count; i++)
-    if (text_differs(&rows[i]) && differing++ == 0)
+                                const struct compare_side *a, const struct compare_side *b,
+                                bool all) {
+  size_t differing = 0, shown = 0, max = all ? SIZE_MAX : LIMIT_COMPARE_TEXTS;
+  for (size_t i = 0; i < count; i++) {
+    if (!text_differs(&rows[i]))
+      continue;
+    if (differing++ == 0)
       HTML(h, "<h2>What the agents said</h2><p class=dim>Lines with - are of A only, with + of B "
               "only.</p>");
-  for (size_t i = 0, shown = 0; i < count && shown < LIMIT_COMPARE_TEXTS; i++)
-    if (text_differs(&rows[i]) && ++shown > 0)
-      put_row_texts(h, &rows[i], a, b);
-  if (differing > LIMIT_COMPARE_TEXTS) {
-    HTML(h, "<p class=dim>");
-    html_printf(h, "%zu more turns differ in their text.", differing - LIMIT_COMPARE_TEXTS);
-    HTML(h, "</p>");
+    if (shown == max || h->out->n > LIMIT_COMPARE_PAGE_BYTES)
+      continue;
+    put_row_texts(h, &rows[i], a, b, all);
+    shown++;
   }
+  if (shown == differing)
+    return;
+  HTML(h, "<p>");
+  html_printf(h, "%zu more turn%s in the text. ", differing - shown,
+              differing - shown == 1 ? " differs" : "s differ");
+  if (all)
+    html_puts(h, "Each judgment above leads to its own.");
+  else
+    HTML(h, "<a href=\"?all=1\">Show all</a>");
+  HTML(h, "</p>");
 }
 
 static void put_damage(struct html *h, const char *whose, const struct compare_side *side) {
@@ -216,7 +255,8 @@ static void put_damage(struct html *h, const char *whose, const struct compare_s
     part_damaged(h, whose, side->book.records, str_from(side->book.damage.text));
 }
 
-void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b) {
+void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b,
+                  bool all) {
   size_t count;
   struct compare_row *rows = compare_align(a, b, &count);
   const struct compare_row *parting = compare_parting(rows, count);
@@ -235,10 +275,13 @@ void compare_page(struct html *h, const struct compare_side *a, const struct com
     put_compare_table(h, parting, 1, "Parting", a, b);
   }
   HTML(h, "<h2>All turns</h2>");
-  put_compare_table(h, rows, count < LIMIT_COMPARE_ROWS ? count : LIMIT_COMPARE_ROWS, "All turns",
-                    a, b);
-  if (count > LIMIT_COMPARE_ROWS)
-    html_printf(h, "%zu more: segue compare lists them.", count - LIMIT_COMPARE_ROWS);
-  put_differing_texts(h, rows, count, a, b);
+  size_t shown = all || count < LIMIT_COMPARE_ROWS ? count : LIMIT_COMPARE_ROWS;
+  put_compare_table(h, rows, shown, "All turns", a, b);
+  if (shown < count) {
+    HTML(h, "<p>");
+    html_printf(h, "%zu more. ", count - shown);
+    HTML(h, "<a href=\"?all=1\">Show all</a></p>");
+  }
+  put_differing_texts(h, rows, count, a, b, all);
   free(rows);
 }

@@ -21,7 +21,8 @@ static size_t fit_cost(struct str text) {
   return cost;
 }
 
-struct str fit_text(struct arena *arena, struct str text, size_t max) {
+/* more: bytes behind the text that the view has left out already. */
+static struct str fit_rest(struct arena *arena, struct str text, size_t more, size_t max) {
   struct str kept = text;
   struct buf noted = {0};
   size_t cost;
@@ -30,13 +31,17 @@ struct str fit_text(struct arena *arena, struct str text, size_t max) {
     size_t n = (size_t)((double)kept.n * (double)max / (double)cost);
     kept.n = utf8_floor(kept.p, n < kept.n ? n : kept.n - 1);
   }
-  if (kept.n == text.n)
+  if (kept.n == text.n && more == 0)
     return text;
   buf_str(&noted, kept);
-  buf_printf(&noted, "... (%zu bytes left out)", text.n - kept.n);
+  buf_printf(&noted, "... (%zu bytes left out)", text.n - kept.n + more);
   kept = arena_str(arena, buf_view(&noted));
   buf_deinit(&noted);
   return kept;
+}
+
+struct str fit_text(struct arena *arena, struct str text, size_t max) {
+  return fit_rest(arena, text, 0, max);
 }
 
 /* The bytes that each of `count` texts may cost. */
@@ -82,11 +87,12 @@ static void fit_movement(struct view_session *v, struct view_movement *m, size_t
 }
 
 void fit_session(struct view_session *v, size_t session_count) {
-  struct str *const texts[] = {&v->task,          &v->message, &v->workflow,
-                               &v->workflow_path, &v->damage,  &v->log};
-  size_t own = fit_share(session_count * 2 * ARRAY_LEN(texts), LIMIT_VIEW_TEXT_BYTES);
+  struct str *const texts[] = {&v->message, &v->workflow, &v->workflow_path, &v->damage, &v->log};
+  size_t own = fit_share(session_count * 2 * (ARRAY_LEN(texts) + 1), LIMIT_VIEW_TEXT_BYTES);
   size_t turn =
       fit_share(session_count * 2 * TURN_TEXTS * (v->turn_count + 1), LIMIT_VIEW_LINE_BYTES);
+  v->task = fit_rest(&v->arena, v->task, v->task_more_bytes, own);
+  v->task_more_bytes = 0;
   for (size_t i = 0; i < ARRAY_LEN(texts); i++)
     *texts[i] = fit_text(&v->arena, *texts[i], own);
   for (size_t i = 0; i < v->turn_count; i++)

@@ -112,6 +112,22 @@ void html_link2(struct html *h, struct str id, struct str turn) {
   buf_putc(h->out, '"');
 }
 
+void html_link_text(struct html *h, struct str session, struct str ref, size_t from) {
+  assert(h->in_tag);
+  assert(h->root != NULL);
+  buf_puts(h->out, " href=\"");
+  if (session.n > 0) {
+    buf_printf(h->out, "%ss/", h->root);
+    put_percent(h, session);
+    buf_putc(h->out, '/');
+  }
+  buf_puts(h->out, "text?ref=");
+  put_percent(h, ref);
+  if (from > 0)
+    buf_printf(h->out, "&amp;from=%zu", from);
+  buf_putc(h->out, '"');
+}
+
 void html_src(struct html *h, const char *name) {
   assert(h->in_tag);
   assert(h->root != NULL);

@@ -47,6 +47,10 @@ void html_link_query(struct html *h, const char *name, const char *sign, const c
 /* href of a session's turn, in the window. */
 void html_link2(struct html *h, struct str id, struct str turn);
 
+/* href of the page of a text of a session, such as that at 33#/text, from a byte on; session empty:
+ * of the one whose page this is. */
+void html_link_text(struct html *h, struct str session, struct str ref, size_t from);
+
 void html_text(struct html *h, struct str text);
 void html_puts(struct html *h, const char *text);
 void html_printf(struct html *h, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -1,6 +1,7 @@
 /* Writes the frame around a page. */
 #include "base/resource.h"
 #include "base/sha256.h"
+#include "base/utf8.h"
 #include "core/record.h"
 #include "view/words.h"
 #include "web/parts.h"
@@ -169,6 +170,56 @@ void part_code(struct html *h, struct str text) {
           "aria-hidden=true>\xE2\xA7\x89</span><span class=unseen> Copy ");
   html_text(h, text);
   HTML(h, "</span></button>");
+}
+
+/* Writes the link behind a cut; the caller has said what is missing. */
+static void put_show_all(struct html *h, const struct part_cut *cut) {
+  struct buf size = {0};
+  buf_put_size(&size, cut->bytes);
+  if (cut->ref.n > 0) {
+    HTML(h, " <a");
+    html_link_text(h, cut->session, cut->ref, 0);
+    HTML(h, ">");
+    html_printf(h, "Show all (%s)", buf_c(&size));
+    HTML(h, "</a>");
+  } else if (cut->whole_page) {
+    HTML(h, " <a href=\"?all=1\">");
+    html_printf(h, cut->bytes <= PART_WHOLE_BYTES ? "Show all (%s)" : "Show 1.0 MiB of %s",
+                buf_c(&size));
+    HTML(h, "</a>");
+  }
+  buf_deinit(&size);
+}
+
+void part_cut(struct html *h, const struct part_cut *cut) {
+  struct buf shown = {0}, bytes = {0};
+  if (cut->shown >= cut->bytes)
+    return;
+  buf_put_size(&shown, cut->shown);
+  buf_put_size(&bytes, cut->bytes);
+  if (cut->within)
+    HTML(h, "<span class=dim>");
+  else
+    HTML(h, "<p class=origin>");
+  html_printf(h, "%sCut: %s of %s.", cut->within ? " ... " : "", buf_c(&shown), buf_c(&bytes));
+  if (h->root != NULL)
+    put_show_all(h, cut);
+  if (cut->within)
+    HTML(h, "</span>");
+  else
+    HTML(h, "</p>");
+  buf_deinit(&shown);
+  buf_deinit(&bytes);
+}
+
+void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut) {
+  if (text.n > max)
+    text.n = utf8_floor(text.p, max);
+  cut.shown = text.n;
+  HTML(h, "<pre>");
+  html_text(h, text);
+  HTML(h, "</pre>");
+  part_cut(h, &cut);
 }
 
 void part_acted(struct html *h) {

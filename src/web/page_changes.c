@@ -38,7 +38,7 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
   if (ask->damage != NULL)
     part_damaged(&h, "This log", ask->sound, str_from(ask->damage));
   HTML(&h, "<p><a href=\"./\">The session</a></p>");
-  if (ask->diff.n > 0) {
+  if (ask->diff.n > 0 || ask->diff_bytes > 0) {
     put_lines(&h, ask->diff);
   } else {
     HTML(&h, "<p>git knows of no changed line of it");
@@ -47,8 +47,11 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
     HTML(&h, "there is no repository or no commit, what it changed was taken back, or the files "
              "are new to git.</p>");
   }
-  if (ask->diff_cut)
-    HTML(&h, "<p>There is more of it, which is too long to be shown here.</p>");
+  const struct part_cut cut = {
+      .shown = ask->diff.n, .bytes = ask->diff_bytes, .whole_page = !ask->all};
+  part_cut(&h, &cut);
+  if (ask->diff_more_files)
+    HTML(&h, "<p>It changed more files than are compared here.</p>");
   HTML(&h, "<p class=dim>Between the commit that is checked out (with a worktree: the one that it "
            "began from) and the files as they are now. New files that git was not told of are not "
            "in it.</p>");

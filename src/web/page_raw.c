@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WHOLE_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
-
 /* --- records --- */
 
 static void put_record(struct html *h, const struct view_raw *raw) {
@@ -37,18 +35,11 @@ static void put_record(struct html *h, const struct view_raw *raw) {
   HTML(h, "</code>");
   if (raw->unproven)
     HTML(h, " <span class=mark>not proven</span>");
-  HTML(h, "</p><pre>");
-  html_text(h, raw->line);
-  HTML(h, "</pre>");
-  if (raw->more_bytes > 0) {
-    buf_clear(&number);
-    buf_printf(&number, "%llu", (unsigned long long)raw->seq - 1);
-    HTML(h, "<p class=origin><a");
-    HTML_LINK(h, "records?all=1&amp;limit=1&amp;from=", buf_view(&number), "");
-    HTML(h, ">");
-    html_printf(h, "Show all, %zu bytes more", raw->more_bytes);
-    HTML(h, "</a></p>");
-  }
+  HTML(h, "</p>");
+  buf_clear(&number);
+  buf_printf(&number, "%llu", (unsigned long long)raw->seq);
+  part_pre(h, raw->line, SIZE_MAX,
+           (struct part_cut){.bytes = raw->line.n + raw->more_bytes, .ref = buf_view(&number)});
   HTML(h, "</article>");
   buf_deinit(&number);
 }
@@ -92,11 +83,10 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
   long from = 0;
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
-  size_t max = ask->all ? 1 : LIMIT_WINDOW_RECORD_COUNT;
-  size_t text_max = ask->all ? WHOLE_BYTES : LIMIT_WINDOW_TEXT_BYTES;
   bool ok = ask->from[0] == '\0' || (str_to_long(str_from(ask->from), &from) && from >= 0) ||
             err_set(&err, ERR_NOT_FOUND, "a record has a number: \"%s\" is none", ask->from);
-  ok = ok && view_raws_read(&raws, &track->book, (uint64_t)from, max, text_max, &err);
+  ok = ok && view_raws_read(&raws, &track->book, (uint64_t)from, LIMIT_WINDOW_RECORD_COUNT,
+                            LIMIT_WINDOW_TEXT_BYTES, &err);
   if (ok) {
     struct html h = page_html(ask, out);
     page_begin(&h, "Records", NULL);
@@ -195,22 +185,76 @@ unsigned page_find(const struct page_ask *ask, struct buf *out) {
   return 200;
 }
 
+/* --- a text --- */
+
+static void put_text_link(struct html *h, const struct page_ask *ask, char key, size_t from,
+                          const char *name) {
+  HTML(h, " <a");
+  html_link_text(h, STR(""), str_from(ask->ref), from);
+  html_attr_printf(h, "data-key", "%c", key);
+  HTML(h, ">");
+  html_puts(h, name);
+  HTML(h, "</a>");
+}
+
+static void put_text_nav(struct html *h, const struct page_ask *ask, const struct view_excerpt *e) {
+  size_t end = e->offset + e->text.n;
+  struct buf size = {0};
+  buf_put_size(&size, e->bytes);
+  HTML(h, "<p><a href=\"./\">The session</a>");
+  if (e->offset > 0)
+    put_text_link(h, ask, 'p', e->offset > PART_WHOLE_BYTES ? e->offset - PART_WHOLE_BYTES : 0,
+                  "Previous piece");
+  if (end < e->bytes)
+    put_text_link(h, ask, 'n', end, "Next piece");
+  HTML(h, "</p><p>");
+  part_code(h, str_from(ask->ref));
+  if (e->offset > 0 || end < e->bytes)
+    html_printf(h, " bytes %zu to %zu of %zu (%s)", e->offset, end, e->bytes, buf_c(&size));
+  else
+    html_printf(h, " %s", buf_c(&size));
+  HTML(h, "</p>");
+  buf_deinit(&size);
+}
+
+/* Shows a text of any length, in pieces. */
+unsigned page_text(const struct page_ask *ask, struct buf *out) {
+  struct track *own, *track;
+  struct view_excerpt e = {0};
+  struct err err = {0};
+  long from = 0;
+  if ((track = page_track(ask, &own, &err)) == NULL)
+    return page_problem(ask, out, &err);
+  bool ok = ask->from[0] == '\0' || (str_to_long(str_from(ask->from), &from) && from >= 0) ||
+            err_set(&err, ERR_NOT_FOUND, "a piece begins at a byte: \"%s\" is none", ask->from);
+  ok = ok && view_excerpt_read(&e, &track->book, ask->ref, (size_t)from, PART_WHOLE_BYTES, &err);
+  if (ok) {
+    struct html h = page_html(ask, out);
+    page_begin(&h, "Text", NULL);
+    part_banner(&h, &track->view);
+    put_text_nav(&h, ask, &e);
+    HTML(&h, "<pre>");
+    html_text(&h, e.text);
+    HTML(&h, "</pre>");
+    part_end_page(&h);
+    view_excerpt_deinit(&e);
+  }
+  track_free(own);
+  return ok ? 200 : page_problem(ask, out, &err);
+}
+
 /* --- the workflow --- */
 
+/* Shows a part of the first record, which has all of it if it is too long for this page. */
 static void put_dumped(struct html *h, const char *name, const json_t *value, bool all) {
   char *text = json_dump_text(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
   struct str whole = str_from(text != NULL ? text : "");
-  size_t max = all ? WHOLE_BYTES : 16u * LIMIT_WINDOW_TEXT_BYTES;
   HTML(h, "<h2>");
   html_puts(h, name);
-  HTML(h, "</h2><pre>");
-  html_text(h, (struct str){whole.p, whole.n < max ? whole.n : max});
-  HTML(h, "</pre>");
-  if (whole.n > max) {
-    HTML(h, "<p class=origin><a href=\"?all=1\">");
-    html_printf(h, "Show all, %zu bytes", whole.n);
-    HTML(h, "</a></p>");
-  }
+  HTML(h, "</h2>");
+  part_pre(
+      h, whole, all ? PART_WHOLE_BYTES : LIMIT_WINDOW_DUMP_BYTES,
+      (struct part_cut){.bytes = whole.n, .whole_page = !all, .ref = all ? STR("1") : STR("")});
   free(text);
 }
 

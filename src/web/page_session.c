@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALL_BYTES = 1024 * 1024 }; /* of a text that is shown whole */
-
 /* --- a session --- */
 
 static size_t count_failed(const struct view_session *v) {
@@ -150,11 +148,19 @@ static void put_said(struct html *h, long call, const char *kind, const char *te
 }
 
 static void put_call_tool(struct html *h, const struct view_tool *tool) {
+  struct buf place = {0};
   HTML(h, "<li>");
   html_said(h, tool->name);
   HTML(h, " <code>");
   html_text(h, tool->argument);
   HTML(h, "</code> ");
+  buf_printf(&place, "%llu#/data/argument", (unsigned long long)tool->argument_seq);
+  const struct part_cut cut = {.shown = tool->argument.n,
+                               .bytes = tool->argument.n + tool->argument_more_bytes,
+                               .ref = buf_view(&place),
+                               .within = true};
+  part_cut(h, &cut);
+  buf_deinit(&place);
   html_said(h, tool->state);
   if (tool->has_exit)
     html_printf(h, " exit %ld", tool->exit);
@@ -243,6 +249,7 @@ static bool put_asked_now(struct html *h, const struct page_ask *ask) {
 
 static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct track *track) {
+  struct buf task = {0};
   part_banner(h, v);
   part_now(h, v);
   if (ask->acts)
@@ -261,9 +268,12 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
               (unsigned long long)v->records);
   if (v->chain == VIEW_TORN)
     html_printf(h, ", with a torn tail of %llu bytes", (unsigned long long)v->torn_bytes);
-  HTML(h, "</p><details id=task><summary>Task</summary><pre>");
-  html_text(h, v->task);
-  HTML(h, "</pre></details>");
+  HTML(h, "</p><details id=task><summary>Task</summary>");
+  buf_printf(&task, "%llu#/task", (unsigned long long)v->task_seq);
+  part_pre(h, v->task, LIMIT_WINDOW_TEXT_BYTES,
+           (struct part_cut){.bytes = v->task.n + v->task_more_bytes, .ref = buf_view(&task)});
+  buf_deinit(&task);
+  HTML(h, "</details>");
   if (v->forked_from.n == STORE_ID_BYTES - 1) {
     struct buf pair = {0};
     buf_printf(&pair, STR_FMT "_%s", STR_ARG(v->forked_from), ask->id);
@@ -398,7 +408,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   HTML(h, "</p>");
   part_banner(h, &track->view);
   part_told(h, told, buf_view(&command));
-  if (!ask->all)
+  if (!ask->all && view_told_is_cut(told))
     HTML(h, "<p><a href=\"?all=1\">Show the texts whole, up to 1 MiB each</a></p>");
   part_end_page(h);
   buf_deinit(&title);
@@ -414,7 +424,7 @@ unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
   const struct book *book = &track->book;
-  size_t max = ask->all ? ALL_BYTES : LIMIT_WINDOW_TEXT_BYTES;
+  size_t max = ask->all ? PART_WHOLE_BYTES : LIMIT_WINDOW_TEXT_BYTES;
   bool ok = (str_to_long(str_from(ask->turn), &turn) && turn > 0) ||
             err_set(&err, ERR_NOT_FOUND, "a turn has a number: \"%s\" is none", ask->turn);
   ok = ok && turn_words(book, turn, &words, &err) &&

@@ -25,6 +25,7 @@ unsigned page_audit_data(const struct page_ask *ask, struct buf *out); /* CSV, J
 unsigned page_providers(const struct page_ask *ask, struct buf *out);  /* page_providers.c */
 /* page_raw.c */
 unsigned page_records(const struct page_ask *ask, struct buf *out);
+unsigned page_text(const struct page_ask *ask, struct buf *out);
 unsigned page_find(const struct page_ask *ask, struct buf *out);
 unsigned page_workflow(const struct page_ask *ask, struct buf *out);
 

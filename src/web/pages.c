@@ -238,7 +238,7 @@ static unsigned page_compare(const struct page_ask *ask, struct buf *out) {
   bool ok = page_side(ask, ask->a, &a, &err) && page_side(ask, ask->b, &b, &err);
   if (ok) {
     page_begin(&h, "Compare", NULL);
-    compare_page(&h, &a, &b);
+    compare_page(&h, &a, &b, ask->all);
     part_end_page(&h);
   }
   compare_side_deinit(&a);
@@ -277,6 +277,8 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
     return page_changes(ask, out);
   case PAGE_RECORDS:
     return page_records(ask, out);
+  case PAGE_TEXT:
+    return page_text(ask, out);
   case PAGE_FIND:
     return page_find(ask, out);
   case PAGE_WORKFLOW:

@@ -18,6 +18,7 @@ enum page_kind {
   PAGE_INTEGRITY,
   PAGE_CHANGES,
   PAGE_RECORDS,
+  PAGE_TEXT, /* one text, or a record's line */
   PAGE_FIND,
   PAGE_WORKFLOW,
   PAGE_AUDIT,
@@ -48,20 +49,22 @@ struct page_ask {
   char turn[24];           /* its number, as it was given */
   char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* that are compared */
   char q[512];                               /* what is filtered by, as a person wrote it */
-  char before[40], from[24];                 /* where a page of a list begins */
-  char sort[24];          /* of sessions: started, took, tokens, cost, turns; "-": ascending */
-  bool only_failed;       /* of a session: its turns that failed, and no others */
-  bool all;               /* texts are not cut */
-  bool acts;              /* the browser may change something, and there is a daemon to do it */
-  int64_t now_ms;         /* real time */
-  struct page_live *live; /* of the daemon's sessions; or NULL */
+  char before[40], from[24]; /* where a page of a list, or a piece of a text, begins */
+  char ref[256];             /* of PAGE_TEXT: where the text stands, such as 33#/text */
+  char sort[24];             /* of sessions: started, took, tokens, cost, turns; "-": ascending */
+  bool only_failed;          /* of a session: its turns that failed, and no others */
+  bool all;                  /* texts are not cut */
+  bool acts;                 /* the browser may change something, and there is a daemon to do it */
+  int64_t now_ms;            /* real time */
+  struct page_live *live;    /* of the daemon's sessions; or NULL */
   size_t live_count;
   json_t *about;          /* of PAGE_PROVIDERS: what GET /v1/providers answers */
   bool daemon;            /* there is one: its pages are linked */
   struct page_said *said; /* by the running calls of this session; or NULL */
   size_t said_count;
-  struct str diff; /* of PAGE_CHANGES: what git tells */
-  bool diff_cut;
+  struct str diff;      /* of PAGE_CHANGES: what git tells */
+  size_t diff_bytes;    /* of all of it */
+  bool diff_more_files; /* git was not asked about every file */
   const char *diff_why; /* git could not be asked; or NULL */
   uint64_t sound;       /* records of its log */
   const char *damage;   /* what is wrong with the one behind them; or NULL */

@@ -28,6 +28,19 @@ void part_until(struct html *h, int64_t real_ms);
 void part_time(struct html *h, struct str text);
 /* An id or a command, in the window with a button that copies it. */
 void part_code(struct html *h, struct str text);
+/* The end of a text that was cut: how much of it is shown, and in the window a link to all of it.
+ * Every text that is cut ends in this; of one that is whole nothing is written. */
+struct part_cut {
+  size_t shown, bytes; /* of the text */
+  struct str ref;      /* where it stands in its log, such as 33#/text; or empty: */
+  bool whole_page;     /* this page has, with all=1, up to PART_WHOLE_BYTES of it */
+  struct str session;  /* that ref is of; empty: the page's own */
+  bool within;         /* other text follows on the line: no paragraph of its own */
+};
+enum { PART_WHOLE_BYTES = 1024 * 1024 };
+void part_cut(struct html *h, const struct part_cut *cut);
+/* A text in a frame of its own: at most max bytes of it, and such an end. cut: all but `shown`. */
+void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut);
 /* One row of words and values. */
 void part_fact(struct html *h, const char *name, struct str value);
 void part_status(struct html *h, struct str status, enum view_class class);

@@ -67,7 +67,26 @@ static void put_marks_key(struct html *h, const struct view_piece *p) {
   HTML(h, "</p>");
 }
 
-static void put_piece_text(struct html *h, const struct view_piece *p) {
+/* An origin reads "record 33#/text, 1.2 KiB": finds the place in it. */
+static struct str place_in(struct str origin) {
+  static const char word[] = "record ";
+  const char *comma = memchr(origin.p, ',', origin.n);
+  if (comma == NULL || !str_starts(origin, word))
+    return STR("");
+  return (struct str){origin.p + sizeof word - 1, (size_t)(comma - origin.p) - (sizeof word - 1)};
+}
+
+static void put_piece_cut(struct html *h, const struct view_told *told,
+                          const struct view_piece *p) {
+  const struct part_cut cut = {.shown = p->text.n,
+                               .bytes = p->text.n + p->more_bytes,
+                               .ref = place_in(p->origin),
+                               .whole_page = told->text_max<PART_WHOLE_BYTES, .within = p->part> 0};
+  part_cut(h, &cut);
+}
+
+static void put_piece_text(struct html *h, const struct view_told *told,
+                           const struct view_piece *p) {
   if (p->origin.n > 0) {
     HTML(h, "<p class=origin>from ");
     html_said(h, p->origin);
@@ -80,16 +99,13 @@ static void put_piece_text(struct html *h, const struct view_piece *p) {
   HTML(h, "</pre>");
   if (p->marks != NULL)
     put_marks_key(h, p);
-  if (p->more_bytes == 0)
-    return;
-  HTML(h, "<p class=origin>");
-  html_printf(h, "%zu bytes more", p->more_bytes);
-  HTML(h, "</p>");
+  put_piece_cut(h, told, p);
 }
 
 /* Writes one part of a prompt, within its line. The window keeps the origin of each part at hand; a
  * report, which has to stay small, gives it only for parts not copied from another prompt. */
-static void put_prompt_part(struct html *h, const struct view_piece *p) {
+static void put_prompt_part(struct html *h, const struct view_told *told,
+                            const struct view_piece *p) {
   bool words = memmem(p->origin.p, p->origin.n, LIT("#/prompt/")) != NULL;
   bool titled = p->origin.n > 0 && h->root != NULL;
   if (p->origin.n > 0 && !words) {
@@ -108,23 +124,19 @@ static void put_prompt_part(struct html *h, const struct view_piece *p) {
   html_text(h, p->text);
   if (titled)
     HTML(h, "</span>");
-  if (p->more_bytes > 0) {
-    HTML(h, "<span class=dim>");
-    html_printf(h, " ... (%zu bytes more) ", p->more_bytes);
-    HTML(h, "</span>");
-  }
+  put_piece_cut(h, told, p);
 }
 
 /* Writes a folded prompt, with all of its parts as one text. Returns how many pieces it had. */
-static size_t put_prompt_text(struct html *h, const struct view_piece *first, size_t left,
-                              size_t number) {
-  size_t n = 0;
+static size_t put_prompt_text(struct html *h, const struct view_told *told, size_t number) {
+  const struct view_piece *first = &told->pieces[number];
+  size_t n = 0, left = told->count - number;
   HTML(h, "<details class=prompt");
   if (h->root != NULL)
     html_attr_printf(h, "id", "prompt-%zu", number);
   HTML(h, "><summary>the prompt</summary><pre>");
   for (; n < left && first[n].part == (long)n + 1; n++)
-    put_prompt_part(h, &first[n]);
+    put_prompt_part(h, told, &first[n]);
   HTML(h, "</pre></details>");
   return n;
 }
@@ -143,9 +155,6 @@ static void put_heading(struct html *h, struct str text) {
 }
 
 void part_told(struct html *h, const struct view_told *told, struct str command) {
-  bool cut = false;
-  for (size_t i = 0; i < told->count; i++)
-    cut = cut || told->pieces[i].more_bytes > 0;
   for (size_t i = 0; i < told->count; i++) {
     const struct view_piece *p = &told->pieces[i];
     switch (p->kind) {
@@ -159,13 +168,13 @@ void part_told(struct html *h, const struct view_told *told, struct str command)
       break;
     case VIEW_TEXT:
       if (p->part == 1)
-        i += put_prompt_text(h, p, told->count - i, i) - 1;
+        i += put_prompt_text(h, told, i) - 1;
       else
-        put_piece_text(h, p);
+        put_piece_text(h, told, p);
       break;
     }
   }
-  if (cut) {
+  if (view_told_is_cut(told)) {
     HTML(h, "<p class=l>Uncut: ");
     part_code(h, command);
     HTML(h, "</p>");

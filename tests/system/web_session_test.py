@@ -28,7 +28,7 @@ def some_failed(box):
     done = box.segue("run", box.file("loop.yaml", LOOP), "--scenario",
                      box.file("loop.json", json.dumps({"replies": replies})), "--logs", box.logs)
     expect(done.returncode != 0, done.stdout)
-    log = records(box.log_paths()[0])
+    log = records(sorted(box.log_paths())[-1])
     expect(len(of_type(log, "judgment")) == 5 and len(of_type(log, "call_end")) == 6, log[-1])
     return log[0]["session"]
 
@@ -70,8 +70,77 @@ def failures():
         process.wait()
 
 
+HREF = "return [...document.querySelectorAll('#main a')].filter(a => /^Show /.test(a.textContent)).map(a => [a.textContent, a.href])"
+PRE = "return document.querySelector('#main pre').textContent"
+
+
+def cut_texts():
+    """Whatever is cut says so, and a link shows all of it, however long it is; what is whole has no such link."""
+    with Box() as box:
+        task = "".join(f"{n:06d} ant\n" for n in range(150_000)) + "the end"  # 1.6 MB
+        answer = [side + "".join(f"{n} {side}\n" for n in range(2_000)) + "[WORK:1]" for side in ("ant", "bee")]
+        flow = box.file("long.yaml", LOOP.replace("go on", "'hm " + "x" * 90_000 + "'"))
+        ids = []
+        for said in answer:
+            done = box.segue("run", flow, "--scenario", box.file("long.json", json.dumps({"replies": [{"text": said}]})),
+                             "--logs", box.logs, "--task-file", box.file("task.txt", task))
+            expect(done.returncode == 0, done.stderr)
+            ids.append(records(sorted(box.log_paths())[-1])[0]["session"])
+        short = some_failed(box)
+        process, url = alone(box)
+
+        def shown(b, path):
+            b.open(root + path)
+            b.wait(READY)
+            return b.run(HREF)
+
+        with browser.Browser() as b:
+            root = enter(b, url)
+            sid = ids[0]
+            size = f"Show all ({len(task) / 1024 / 1024:.1f} MiB)"
+            (name, href), = shown(b, f"s/{sid}/")
+            expect(name == size and "Cut: 4.0 KiB of" in b.run("return document.getElementById('task').textContent"), name)
+            got = ""
+            b.open(href)
+            for _ in range(2):
+                b.wait(READY)
+                got += b.run(PRE)
+                b.run("window.gone = false; document.querySelector('a[data-key=n]')?.click()")
+                b.wait("return window.gone === undefined || !document.querySelector('a[data-key=n]')")
+            expect(got == task, len(got), len(task))
+            links = shown(b, f"s/{sid}/1")
+            expect(size in [n for n, _ in links] and f"Show all ({len(answer[0]) / 1024:.1f} KiB)" in [n for n, _ in links], links)
+            expect("Show the texts whole, up to 1 MiB each" in [n for n, _ in links], links)
+            whole = shown(b, f"s/{sid}/1?all=1")
+            expect({n for n, _ in whole} == {size} and answer[0] in b.run("return document.getElementById('main').textContent"),
+                   whole)
+            links = shown(b, f"s/{sid}/workflow")
+            expect(len(links) == 1 and "Cut: 64.0 KiB of" in text(b), links)
+            expect(shown(b, f"s/{sid}/workflow?all=1") == [] and "x" * 90_000 in b.run("return document.body.textContent"))
+            links = shown(b, f"s/{sid}/records")
+            expect(len(links) > 1 and all("/text?ref=" in h for _, h in links), links)
+            b.open(links[-1][1])
+            b.wait(READY)
+            log = [json.loads(line) for line in open(f"{box.logs}/{sid}.ndjson", encoding="utf-8")]
+            expect(json.loads(b.run(PRE)) in log, b.run(PRE)[:300])
+            links = shown(b, f"compare/{ids[0]}_{ids[1]}")
+            expect([n.startswith("Show all (") for n, _ in links] == [True] and "more lines are not shown" in text(b), links)
+            b.open(links[0][1])
+            b.wait(READY)
+            expect("+ 1999 bee" in b.run("return document.querySelector('.diff').textContent") and b.run(HREF) == [])
+            for path in (f"s/{short}/", f"s/{short}/1", f"s/{short}/workflow"):
+                links = shown(b, path)
+                expect(links == [], path, links)
+            for wrong in ("text", "text?ref=1%23/nothing", "text?ref=99", "text?ref=0", "text?ref=1%23/task&from=x", "text?ref=%3Cb%3E"):
+                b.open(f"{root}s/{sid}/{wrong}")
+                b.wait(READY)
+                expect(b.run("return document.querySelector('#main h1').textContent") == "Not found", wrong)
+        process.terminate()
+        process.wait()
+
+
 if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([failures]))
+    sys.exit(main([failures, cut_texts]))

@@ -148,7 +148,7 @@ static bool take_id(struct window *w, struct server_request *r, char id[STORE_ID
 
 static bool is_of_session(enum page_kind kind) {
   return kind == PAGE_SESSION || kind == PAGE_JUDGMENT || kind == PAGE_INTEGRITY ||
-         kind == PAGE_RECORDS || kind == PAGE_FIND || kind == PAGE_WORKFLOW;
+         kind == PAGE_RECORDS || kind == PAGE_TEXT || kind == PAGE_FIND || kind == PAGE_WORKFLOW;
 }
 
 /* Returns NULL if the page needs none, or there is no such log. */
@@ -181,6 +181,7 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   take_query(r, "before", ask->before, sizeof ask->before);
   take_query(r, "sort", ask->sort, sizeof ask->sort);
   take_query(r, "from", ask->from, sizeof ask->from);
+  take_query(r, "ref", ask->ref, sizeof ask->ref);
   if (kind == PAGE_COMPARE)
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
   ask->only_failed = server_query(r, "failed") != NULL;
@@ -228,7 +229,9 @@ static void window_on_changes(void *ctx, struct server_request *r,
                          .now_ms = clock_real_ms(),
                          .daemon = w->options.act != NULL,
                          .diff = difference->diff,
-                         .diff_cut = difference->cut,
+                         .all = server_query(r, "all") != NULL,
+                         .diff_bytes = difference->bytes,
+                         .diff_more_files = difference->more_files,
                          .diff_why = difference->why,
                          .sound = difference->sound,
                          .damage = difference->damage};
@@ -255,8 +258,11 @@ static void get_changes(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   char id[STORE_ID_BYTES];
   struct store_ref ref;
-  const struct difference_ask ask = {
-      .processes = w->options.processes, .checks = true, .done = window_on_changes, .ctx = w};
+  const struct difference_ask ask = {.processes = w->options.processes,
+                                     .all = server_query(r, "all") != NULL,
+                                     .checks = true,
+                                     .done = window_on_changes,
+                                     .ctx = w};
   if (take_log(w, r, id, &ref))
     difference_take(&w->readings, &ask, r, &ref);
 }
@@ -267,6 +273,10 @@ static void get_providers(void *ctx, struct server_request *r) {
 
 static void get_records(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_RECORDS);
+}
+
+static void get_text_page(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_TEXT);
 }
 
 static void get_find(void *ctx, struct server_request *r) {
@@ -394,23 +404,25 @@ static void get_session_events(void *ctx, struct server_request *r) {
 static const char *const sessions_query[] = {"q", "before", "sort", NULL};
 static const char *const audit_query[] = {"q", NULL};
 static const char *const session_query[] = {"from", "failed", NULL};
-static const char *const judgment_query[] = {"all", NULL};
-static const char *const records_query[] = {"from", "all", "limit", NULL};
+static const char *const whole_query[] = {"all", NULL};
+static const char *const records_query[] = {"from", NULL};
+static const char *const text_query[] = {"ref", "from", NULL};
 static const char *const find_query[] = {"q", NULL};
 
 static const struct server_route window_routes[] = {
     {"GET", "", "sessions", TAKES_NOTHING, sessions_query, get_sessions},
-    {"GET", "compare/{pair}", "two sessions", TAKES_NOTHING, NULL, get_compare},
+    {"GET", "compare/{pair}", "two sessions", TAKES_NOTHING, whole_query, get_compare},
     {"GET", "inbox", "what waits for a person", TAKES_NOTHING, NULL, window_get_inbox},
     {"GET", "s/{id}/", "a session", TAKES_NOTHING, session_query, get_session_page},
     {"GET", "s/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL, get_integrity},
-    {"GET", "s/{id}/changes", "the lines that it changed", TAKES_NOTHING, NULL, get_changes},
+    {"GET", "s/{id}/changes", "the lines that it changed", TAKES_NOTHING, whole_query, get_changes},
     {"GET", "s/{id}/records", "its records", TAKES_NOTHING, records_query, get_records},
+    {"GET", "s/{id}/text", "one text of it", TAKES_NOTHING, text_query, get_text_page},
     {"GET", "s/{id}/find", "where a text stands", TAKES_NOTHING, find_query, get_find},
-    {"GET", "s/{id}/workflow", "its workflow and configuration", TAKES_NOTHING, judgment_query,
+    {"GET", "s/{id}/workflow", "its workflow and configuration", TAKES_NOTHING, whole_query,
      get_workflow},
     {"GET", "s/{id}/events", "its changes", TAKES_NOTHING, NULL, get_session_events},
-    {"GET", "s/{id}/{turn}", "a judgment", TAKES_NOTHING, judgment_query, get_judgment},
+    {"GET", "s/{id}/{turn}", "a judgment", TAKES_NOTHING, whole_query, get_judgment},
     {"POST", "s/{id}/answer", "answer a question", TAKES_JSON, NULL, post_answer},
     {"POST", "s/{id}/approve", "let it go on", TAKES_JSON, NULL, post_approve},
     {"POST", "s/{id}/reject", "do not let it", TAKES_JSON, NULL, post_reject},

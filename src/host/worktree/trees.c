@@ -212,13 +212,13 @@ bool trees_ask_diff(const struct trees *t, struct git_ask *ask) {
   return n > 8;
 }
 
-bool trees_take_diff(const struct git_answer *answer, struct buf *out) {
+bool trees_take_diff(const struct git_answer *answer, size_t max, struct buf *out) {
   struct str text = buf_view(&answer->out);
   if (answer->exit != 0)
     return false;
-  bool cut = text.n > LIMIT_TREE_DIFF_BYTES;
+  bool cut = text.n > max;
   if (cut) {
-    const char *last = memrchr(text.p, '\n', LIMIT_TREE_DIFF_BYTES);
+    const char *last = memrchr(text.p, '\n', max);
     text.n = last != NULL ? (size_t)(last + 1 - text.p) : 0;
   }
   buf_str(out, text);

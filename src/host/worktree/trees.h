@@ -14,7 +14,11 @@
 #include "host/git.h"
 #include "store/store.h"
 
-enum { LIMIT_TREE_PATH_COUNT = 64, LIMIT_TREE_DIFF_BYTES = 64 * 1024 };
+enum {
+  LIMIT_TREE_PATH_COUNT = 64,
+  LIMIT_TREE_DIFF_BYTES = 64 * 1024,
+  LIMIT_TREE_DIFF_ALL_BYTES = 1024 * 1024 /* for who wants all of it */
+};
 
 struct tree_item {
   long turn;      /* of a child; 0: the session's own */
@@ -45,7 +49,8 @@ bool trees_is_there(const char *folder);
 
 /* False: no changes are known. The words are borrowed from t. */
 bool trees_ask_diff(const struct trees *t, struct git_ask *ask);
-/* Appends whole lines; none without a repository or a commit. True: there are more. */
-bool trees_take_diff(const struct git_answer *answer, struct buf *out);
+/* Appends whole lines, at most max bytes; none without a repository or a commit. True: there are
+ * more. */
+bool trees_take_diff(const struct git_answer *answer, size_t max, struct buf *out);
 
 #endif
