@@ -48,7 +48,7 @@ bool control_store_answers(const struct control *api, struct server_request *r) 
 
 /* Resolves an id, a unique prefix of one, or "last" to the whole id. Returns false if it has
  * answered the request. */
-bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
+bool control_find(struct control *api, struct server_request *r, char id[STORE_ID_BYTES]) {
   const char *word = server_part(r);
   struct store_ref ref;
   struct err err = {0};
@@ -59,6 +59,10 @@ bool control_find(const struct control *api, struct server_request *r, char id[S
   }
   if (!control_store_answers(api, r))
     return false;
+  if (api->sessions->shared) {
+    reading_find(&api->readings, r, api->sessions->env->store);
+    return false;
+  }
   if ((!is_id && strcmp(word, "last") != 0) ||
       !store_find(api->sessions->env->store, word, &ref, &err)) {
     server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
@@ -157,28 +161,30 @@ static bool last_seen(struct server_request *r, uint64_t *seq) {
   return true;
 }
 
-static void watch_session(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  char id[STORE_ID_BYTES];
-  uint64_t seq;
+static void act_watch(struct about *a, struct server_request *r, struct daemon_entry *e) {
   struct err err = {0};
-  store_reads_nothing(false); /* a feed sends the log itself, by the KiB, as the client takes it */
-  struct daemon_entry *e =
-      last_seen(r, &seq) && control_find(api, r, id) ? control_entry(api, r, id) : NULL;
   struct view v;
-  if (e == NULL)
-    return;
-  if (view_of(&v, api->sessions, id, &err)) {
+  bool seen = false;
+  if (view_of(&v, a->api->sessions, e->id, &err)) {
     bool runs = view_is_unfinished(v.brief) && strcmp(v.status, "open") != 0;
     bool over = !entry_is_live(e) && !runs;
-    bool seen = over && seq >= v.brief->seq;
+    seen = over && a->seq >= v.brief->seq;
     view_deinit(&v);
-    if (seen) { /* this stops an EventSource from reconnecting */
-      server_reply(r, 204, NULL, STR(""));
-      return;
-    }
   }
-  entry_watch(e, r, seq);
+  if (seen) /* this stops an EventSource from reconnecting */
+    server_reply(r, 204, NULL, STR(""));
+  else
+    entry_watch(e, r, a->seq);
+  about_free(a);
+}
+
+static void watch_session(void *ctx, struct server_request *r) {
+  struct about *a = about_new(ctx, act_watch);
+  store_reads_nothing(false); /* a feed sends the log itself, by the KiB, as the client takes it */
+  if (last_seen(r, &a->seq))
+    about_take(a, r);
+  else
+    about_free(a);
 }
 
 /* --- the rest --- */

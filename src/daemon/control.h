@@ -58,7 +58,7 @@ void control_get_found(void *api, struct server_request *r);
 void control_get_compare(void *api, struct server_request *r);
 void control_get_integrity(void *api, struct server_request *r);
 void control_get_changes(void *api, struct server_request *r);
-bool control_find(const struct control *api, struct server_request *r, char id[STORE_ID_BYTES]);
+bool control_find(struct control *api, struct server_request *r, char id[STORE_ID_BYTES]);
 void control_get_audit(void *api, struct server_request *r);
 void control_get_metrics(void *api, struct server_request *r);
 void control_on_said(void *api, const struct daemon_entry *e, long turn, long call, bool thinking,

@@ -78,14 +78,11 @@ void about_take(struct about *a, struct server_request *r) {
 
 /* --- cancelling, resuming --- */
 
-void control_cancel(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  char id[STORE_ID_BYTES];
+static void control_cancel_one(struct control *api, struct server_request *r,
+                               struct daemon_entry *e) {
+  const char *id = e->id;
   struct err err = {0};
-  struct daemon_entry *e = control_find(api, r, id) ? control_entry(api, r, id) : NULL;
   struct view v;
-  if (e == NULL)
-    return;
   if (view_of(&v, api->sessions, id, &err)) {
     bool done = strcmp(v.status, "cancelled") == 0;
     bool ended = brief_is_over(v.brief);
@@ -107,6 +104,15 @@ void control_cancel(void *ctx, struct server_request *r) {
   } else {
     control_wait_for(api, r, id, CANCEL, 0);
   }
+}
+
+static void act_cancel(struct about *a, struct server_request *r, struct daemon_entry *e) {
+  control_cancel_one(a->api, r, e);
+  about_free(a);
+}
+
+void control_cancel(void *ctx, struct server_request *r) {
+  about_take(about_new(ctx, act_cancel), r);
 }
 
 static void refuse_resume(struct server_request *r, const struct err *err) {

@@ -66,21 +66,16 @@ static void control_on_fork(void *ctx, struct intake_result *result) {
     control_on_session(ctx, result);
 }
 
-void control_fork(void *ctx, struct server_request *r) {
-  struct control *api = ctx;
-  char id[STORE_ID_BYTES];
+static void act_fork(struct about *a, struct server_request *r, struct daemon_entry *e) {
   struct store_ref log;
-  struct view v;
-  struct err err = {0};
-  if (control_refuse_draining(api, r) || !control_find(api, r, id))
-    return;
-  if (!view_of(&v, api->sessions, id, &err)) {
-    server_problem(r, 404, NULL, "there is no session %s", id);
-    return;
-  }
-  view_deinit(&v);
-  store_ref(api->sessions->env->store, id, &log);
-  intake_take_about(&api->intake, r, &log, launch_parse_fork, control_on_fork);
+  entry_ref(e, &log);
+  intake_take_about(&a->api->intake, r, &log, launch_parse_fork, control_on_fork);
+  about_free(a);
+}
+
+void control_fork(void *ctx, struct server_request *r) {
+  if (!control_refuse_draining(ctx, r))
+    about_take(about_new(ctx, act_fork), r);
 }
 
 static void control_on_looked(void *ctx, struct intake_result *result) {

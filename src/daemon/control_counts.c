@@ -1,9 +1,10 @@
 /* Answers requests for what is read from logs or counted: a session, audits, metrics. */
-#include "daemon/control.h"
+#include "daemon/control_internal.h"
 
 #include "daemon/counts.h"
 #include "daemon/difference.h"
 #include "daemon/lookup.h"
+#include "daemon/view.h"
 #include "daemon/window/window.h"
 #include "format/json_write.h"
 
@@ -50,9 +51,16 @@ void control_on_said(void *observer, const struct daemon_entry *e, long turn, lo
 /* Finds the log of the session that the request names. Returns false if it has answered. */
 static bool control_log(struct control *api, struct server_request *r, struct store_ref *ref) {
   char id[STORE_ID_BYTES];
+  const struct store *store = api->sessions->env->store;
   if (!control_find(api, r, id))
     return false;
-  store_ref(api->sessions->env->store, id, ref);
+  store_ref(store, id, ref);
+  if (view_is_in_memory(api->sessions, id) || server_is_again(r))
+    return true;
+  if (api->sessions->shared) {
+    reading_find(&api->readings, r, store);
+    return false;
+  }
   if (store_is_there(ref))
     return true;
   server_problem(r, 404, NULL, "there is no session %s", id);
@@ -115,25 +123,11 @@ void control_get_integrity(void *api, struct server_request *r) {
   control_look(api, r, LOOKUP_INTEGRITY);
 }
 
-/* Finds a session by an id, a unique prefix of one, or `last`. Returns false once answered. */
-static bool compared_side(const struct control *api, struct server_request *r, const char *name,
-                          struct store_ref *ref) {
-  const char *word = server_query(r, name);
-  struct err err = {0};
-  if (word == NULL || word[0] == '\0') {
-    server_problem(r, 400, NULL, "give two sessions: a and b");
-    return false;
-  }
-  bool named = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
-  if (named && store_find(api->sessions->env->store, word, ref, &err) && store_is_there(ref))
-    return true;
-  server_problem(r, 404, NULL, "there is no session %.80s", word);
-  return false;
-}
-
 void control_get_compare(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  struct store_ref a, b;
-  if (compared_side(api, r, "a", &a) && compared_side(api, r, "b", &b))
-    lookup_compare(&api->readings, r, &a, &b);
+  const char *a = server_query(r, "a"), *b = server_query(r, "b");
+  if (a == NULL || a[0] == '\0' || b == NULL || b[0] == '\0')
+    server_problem(r, 400, NULL, "give two sessions: a and b");
+  else if (control_store_answers(api, r))
+    lookup_compare(&api->readings, r, api->sessions->env->store, a, b);
 }

@@ -23,6 +23,7 @@ struct about {
   /* Has the entry, which memory or the last look at the store describes; owns the about. */
   void (*act)(struct about *a, struct server_request *r, struct daemon_entry *e);
   bool settles;                   /* waits for a release that is under way */
+  uint64_t seq;                   /* of the last record that a watcher has */
   struct entry_ask ask;           /* for sessions_resume and sessions_answer */
   struct server_request *request; /* of the ask; NULL: its client has left */
   char word[SERVER_PART_BYTES];

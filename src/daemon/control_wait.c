@@ -70,7 +70,7 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
 }
 
 /* Answers a waiter whose time has come. */
-static void control_answer(const struct control *api, struct server_request *r,
+static void control_answer(struct control *api, struct server_request *r,
                            const struct daemon_entry *e, enum awaited what, uint64_t question) {
   char place[64];
   switch (what) {
@@ -100,7 +100,7 @@ static void control_answer(const struct control *api, struct server_request *r,
   case VALUE:
     if (view_is_unfinished(&e->brief))
       break;
-    question_reply(r, e, what == JUDGMENT);
+    question_take(&api->readings, r, e, what == JUDGMENT);
     return;
   case CANCEL:
     if (!brief_is_over(&e->brief))

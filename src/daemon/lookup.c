@@ -12,6 +12,7 @@
 #include "view/told.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ const char *const lookup_find_query[] = {"text", NULL};
 
 struct looking {
   struct store_ref ref, other; /* other: the second of the two being compared */
+  const struct store *store;   /* of the two, whose words `text` and `place` are then */
   struct track *track;         /* borrowed while it is read; NULL: the log itself */
   enum lookup what;
   long number, after, limit;
@@ -134,13 +136,23 @@ static void lookup_work(void *what, struct reading_answer *answer) {
   lookup_answer(answer, lookup_value(what, &answer->err));
 }
 
+static bool compare_find(const struct looking *l, const char *word, struct store_ref *ref,
+                         struct err *err) {
+  char id[STORE_ID_BYTES];
+  if (!snapshot_find(l->store, word, id, err))
+    return err_set(err, ERR_NOT_FOUND, "there is no session %.80s", word);
+  store_ref(l->store, id, ref);
+  return true;
+}
+
 static void compare_work(void *what, struct reading_answer *answer) {
-  const struct looking *l = what;
+  struct looking *l = what;
   struct compare_side a = {0}, b = {0};
   json_t *told = NULL;
   size_t count;
   struct err *err = &answer->err;
-  if (compare_log(&a, &l->ref, err) && compare_sound(&a, err) && compare_log(&b, &l->other, err) &&
+  if (compare_find(l, l->text, &l->ref, err) && compare_find(l, l->place, &l->other, err) &&
+      compare_log(&a, &l->ref, err) && compare_sound(&a, err) && compare_log(&b, &l->other, err) &&
       compare_sound(&b, err)) {
     struct compare_row *rows = compare_align(&a, &b, &count);
     told = compare_json(&a, &b, rows, count);
@@ -226,10 +238,11 @@ void lookup_take(struct readings *rs, struct server_request *r, struct shelf *sh
   reading_take_of(rs, r, item, lookup_work, free, l);
 }
 
-void lookup_compare(struct readings *rs, struct server_request *r, const struct store_ref *a,
-                    const struct store_ref *b) {
+void lookup_compare(struct readings *rs, struct server_request *r, const struct store *store,
+                    const char *a, const char *b) {
   struct looking *l = xcalloc(1, sizeof *l);
-  l->ref = *a;
-  l->other = *b;
+  l->store = store;
+  (void)snprintf(l->text, sizeof l->text, "%s", a);
+  (void)snprintf(l->place, sizeof l->place, "%s", b);
   reading_take(rs, r, compare_work, free, l);
 }

@@ -23,9 +23,9 @@ enum lookup {
 /* The request's parts and query say which piece; a wrong one is answered with an error. */
 void lookup_take(struct readings *rs, struct server_request *r, struct shelf *shelf,
                  const struct store_ref *ref, enum lookup what);
-/* Both sides in full. */
-void lookup_compare(struct readings *rs, struct server_request *r, const struct store_ref *a,
-                    const struct store_ref *b);
+/* Both sides in full, each named by an id, a unique prefix of one, or `last`. */
+void lookup_compare(struct readings *rs, struct server_request *r, const struct store *store,
+                    const char *a, const char *b);
 
 extern const char *const lookup_page_query[]; /* after, limit */
 extern const char *const lookup_text_query[]; /* ref, offset, limit */

@@ -3,10 +3,12 @@
 #ifndef SEGUE_DAEMON_QUESTION_H
 #define SEGUE_DAEMON_QUESTION_H
 
+#include "daemon/reading.h"
 #include "daemon/sessions.h"
 
-/* Reads the entry's log, which has ended or stopped, and answers. judges: false if a value was
- * asked for. */
-void question_reply(struct server_request *r, const struct daemon_entry *e, bool judges);
+/* Reads the entry's log, which has ended or stopped, in the pool, and answers. judges: false if a
+ * value was asked for. */
+void question_take(struct readings *rs, struct server_request *r, const struct daemon_entry *e,
+                   bool judges);
 
 #endif

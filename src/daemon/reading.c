@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct reading_job {
   struct list_node in_readings;
@@ -113,6 +114,32 @@ void reading_take_of(struct readings *rs, struct server_request *r, struct shelf
   list_push_back(&rs->jobs, &job->in_readings);
   server_keep(r, reading_on_gone, job);
   readings_start(rs);
+}
+
+struct word_job {
+  const struct store *store;
+  char word[SERVER_PART_BYTES];
+  char id[STORE_ID_BYTES];
+};
+
+static void word_again(void *what, struct server_request *r) {
+  struct word_job *f = what;
+  server_again(r, f->id);
+  free(f);
+}
+
+static void word_work(void *what, struct reading_answer *answer) {
+  struct word_job *f = what;
+  answer->hand_on = word_again;
+  if (!snapshot_find(f->store, f->word, f->id, &answer->err))
+    answer->status = answer->err.code == ERR_IO ? 503 : 404;
+}
+
+void reading_find(struct readings *rs, struct server_request *r, const struct store *store) {
+  struct word_job *f = xcalloc(1, sizeof *f);
+  f->store = store;
+  memcpy(f->word, server_part(r), strlen(server_part(r)) + 1);
+  reading_take(rs, r, word_work, free, f);
 }
 
 size_t readings_busy(const struct readings *rs) {

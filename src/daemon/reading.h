@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "daemon/server.h"
 #include "daemon/shelf.h"
+#include "daemon/snapshot.h"
 
 struct reading_answer {
   unsigned status;  /* 200 unless set; 400 and above with `err` become a problem */
@@ -44,6 +45,10 @@ void reading_take(struct readings *rs, struct server_request *r, reading_work wo
 /* item: shelf_find; the request lets go of it. */
 void reading_take_of(struct readings *rs, struct server_request *r, struct shelf_item *item,
                      reading_work work, void (*drop)(void *what), void *what);
+/* With a shared store, finds the session that the request's path names (an id, a prefix of one, or
+ * `last`) in the pool, and has the request handled once more, with the whole id in its path; or
+ * answers that there is none. */
+void reading_find(struct readings *rs, struct server_request *r, const struct store *store);
 /* A request that was handed on counts until its end is reported. */
 void readings_begin_more(struct readings *rs);
 void readings_end_more(struct readings *rs);

@@ -62,6 +62,9 @@ struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
 void server_free(struct server *h); /* NULL is fine */
 unsigned server_connections(const struct server *h);
 
+/* Handles a kept request once more, with this for its first {name}; then server_is_again. */
+void server_again(struct server_request *r, const char *part);
+bool server_is_again(const struct server_request *r);
 const char *server_part(const struct server_request *r);  /* what stood for {name} */
 const char *server_part2(const struct server_request *r); /* and for the second one, or "" */
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */

@@ -32,6 +32,7 @@ struct server_request {
   enum request_state state;
   bool suspended;
   bool left; /* the client of its stream is gone */
+  bool again;
   bool head; /* the method is HEAD: no body is wanted */
   const struct server_route *route;
   char parts[SERVER_PARTS][SERVER_PART_BYTES];

@@ -312,6 +312,17 @@ void server_on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
     end_request(r);
 }
 
+void server_again(struct server_request *r, const char *part) {
+  assert(r->state == KEPT && strlen(part) < SERVER_PART_BYTES);
+  memcpy(r->parts[0], part, strlen(part) + 1);
+  r->again = true;
+  request_hand_over(r->http, r);
+}
+
+bool server_is_again(const struct server_request *r) {
+  return r->again;
+}
+
 const char *server_part(const struct server_request *r) {
   return r->parts[0];
 }

@@ -384,7 +384,7 @@ void sessions_free_dead(struct sessions *ss) {
     if (!begun && e->feed == NULL)
       sessions_entry_free(e);
     else if (e->claimed && e->state == ENTRY_OVER)
-      sessions_take(ss, e->id);
+      sessions_take(ss, e->id, &(struct brief){0});
   }
 }
 
@@ -497,7 +497,7 @@ size_t sessions_queued(const struct sessions *ss) {
 }
 
 size_t sessions_busy(const struct sessions *ss) {
-  return ss->host->session_count + sessions_claims(ss) + (ss->looking != NULL);
+  return ss->host->session_count + sessions_claims(ss) + (ss->looking != NULL) + ss->due_count;
 }
 
 void sessions_drain(struct sessions *ss) {

@@ -113,6 +113,7 @@ struct sessions {
   bool asking;                    /* there may be some that are over and wait for a person */
   bool shared;                    /* its store has the queue, for several daemons */
   struct sessions_claim *claim;   /* how it is asked */
+  size_t due_count;               /* whose deadline has come, and which are looked at in the pool */
   struct looking_others *looking; /* at what others run, in the pool; or NULL */
   /* A durable record, for who tells persons; or NULL. */
   void (*news)(void *ctx, const struct daemon_entry *e, const struct record *record);

@@ -220,16 +220,25 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
   ask->done(ask, e, ok ? NULL : &err);
 }
 
+void entry_is_due(struct daemon_entry *e) {
+  if (e->state != ENTRY_OVER || e->session != NULL || !brief_is_stopped(&e->brief) ||
+      e->sessions->draining)
+    return;
+  e->due = true;
+  entry_set_state(e, ENTRY_QUEUED);
+  sessions_soon(e->sessions);
+}
+
 void sessions_on_deadline(void *ctx, const char *id) {
   struct sessions *ss = ctx;
   struct err err;
   struct daemon_entry *e = sessions_find(ss, id);
+  if (ss->shared) {
+    sessions_due_later(ss, id);
+    return;
+  }
   if (e == NULL)
     e = sessions_adopt(ss, id, &err);
-  if (e == NULL || e->state != ENTRY_OVER || e->session != NULL || !brief_is_stopped(&e->brief) ||
-      ss->draining)
-    return;
-  e->due = true;
-  entry_set_state(e, ENTRY_QUEUED);
-  sessions_soon(ss);
+  if (e != NULL)
+    entry_is_due(e);
 }

@@ -14,7 +14,8 @@ void sessions_free_dead(struct sessions *ss);
 /* Asks for what there are places for, if the queue of a shared store may have something. */
 void sessions_claim(struct sessions *ss);
 bool sessions_claims(const struct sessions *ss); /* is it being asked? */
-void sessions_take(struct sessions *ss, const char *id);
+/* It was claimed from the queue. taken: how it stood then, or all zero; emptied. */
+void sessions_take(struct sessions *ss, const char *id, struct brief *taken);
 /* Reads its log back in the pool; entry_opened comes then. */
 void entry_open_later(struct daemon_entry *e);
 void entry_opened(struct daemon_entry *e, struct err *err);
@@ -59,6 +60,9 @@ bool entry_mend_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
 /* Its log is not broken. why NULL: by request. */
 bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) MUST_CHECK;
 /* Lets a stopped one go on with the default answer to its question. */
+void entry_is_due(struct daemon_entry *e);
+/* The same, once the shared store has said how it stands. */
+void sessions_due_later(struct sessions *ss, const char *id);
 void sessions_on_deadline(void *ctx, const char *id);
 
 #endif

@@ -24,7 +24,18 @@ struct sessions_claim {
   bool more; /* the last answer did not reach the end of the queue */
   size_t places, count;
   struct store_id ids[LIMIT_START_COUNT];
+  struct brief briefs[LIMIT_START_COUNT]; /* of them; all zero: opening it will say why */
 };
+
+/* Takes over what was read in the pool. */
+static void entry_set_brief(struct daemon_entry *e, struct brief *taken) {
+  brief_deinit(&e->brief);
+  e->brief = *taken;
+  *taken = (struct brief){0};
+  e->sessions->asking |= e->brief.questions != NULL;
+  if (e->feed != NULL)
+    feed_grow(e->feed, e->brief.bytes);
+}
 
 static void lose_list(struct sessions *ss, enum entry_state state, const char *why) {
   LIST_EACH(struct daemon_entry, e, in_state, &ss->lists[state])
@@ -84,10 +95,13 @@ static bool sessions_share(struct sessions *ss, struct err *err) {
   ss->claim = xcalloc(1, sizeof *ss->claim);
   ss->claim->work.data = ss;
   ss->claim->told = true;
-  return worker_watch(ss->env->store, ss->host->loop, sessions_on_news, ss, err);
+  bool ok = worker_watch(ss->env->store, ss->host->loop, sessions_on_news, ss, err);
+  (void)worker_asks_nobody(ok);
+  return ok;
 }
 
 void sessions_unshare(struct sessions *ss) {
+  (void)worker_asks_nobody(false);
   if (ss->shared)
     worker_unwatch(ss->env->store);
   free(ss->claim); /* no claim is under way: sessions_busy said so */
@@ -101,6 +115,12 @@ static void claim_work(uv_work_t *work) {
   struct sessions_claim *claim = ss->claim;
   struct err err = {0};
   claim->answered = worker_claim(ss->env->store, claim->places, claim->ids, &claim->count, &err);
+  for (size_t i = 0; i < claim->count; i++) {
+    struct store_ref ref;
+    store_ref(ss->env->store, claim->ids[i].id, &ref);
+    if (!brief_read(&claim->briefs[i], &ref, &err))
+      claim->briefs[i] = (struct brief){0};
+  }
 }
 
 static void claim_over(uv_work_t *work, int status) {
@@ -110,8 +130,11 @@ static void claim_over(uv_work_t *work, int status) {
   claim->asks = false;
   if (!claim->answered || claim->count < claim->places)
     claim->more = false; /* the queue's end; the store says when there is more */
-  for (size_t i = 0; i < claim->count && !ss->draining; i++) /* else they are released at the end */
-    sessions_take(ss, claim->ids[i].id);
+  for (size_t i = 0; i < claim->count; i++) {
+    if (!ss->draining) /* else they are released at the end */
+      sessions_take(ss, claim->ids[i].id, &claim->briefs[i]);
+    brief_deinit(&claim->briefs[i]);
+  }
   if (claim->count > 0 || claim->told)
     sessions_soon(ss);
 }
@@ -184,6 +207,7 @@ void entry_open_later(struct daemon_entry *e) {
   struct store_ref ref;
   struct host *host = e->sessions->host;
   assert(e->session == NULL);
+  e->owned = false;
   launch_deinit(&e->launch);
   e->launch.generation = generation_ref(e->sessions->env->generation);
   host->registry = e->launch.generation->registry;
@@ -249,13 +273,9 @@ static void other_looked_at(struct sessions *ss, struct other *o) {
   bool ours = e == NULL || e->session != NULL || e->state == ENTRY_OPENING;
   if (ours || !o->known)
     return;
-  brief_deinit(&e->brief);
-  e->brief = o->brief;
-  o->brief = (struct brief){0};
-  ss->asking = ss->asking || e->brief.questions != NULL;
+  entry_set_brief(e, &o->brief);
+  e->owned = o->owned;
   bool waits = e->state == ENTRY_QUEUED || o->owned || brief_goes_on(&e->brief);
-  if (e->feed != NULL)
-    feed_grow(e->feed, e->brief.bytes);
   if (e->feed != NULL && !waits)
     feed_over(e->feed);
   e->foreign = e->feed != NULL && waits;
@@ -311,6 +331,44 @@ void entry_ask_cancel(struct daemon_entry *e) {
   e->asked_until_ms = uv_now(ss->host->loop) + LIMIT_STORE_ANSWER_MS;
   uv_timer_start(&ss->looks, sessions_on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
   (void)sessions_look_at_others(ss);
+}
+
+/* --- deadlines --- */
+
+struct due {
+  uv_work_t work;
+  struct sessions *ss;
+  char id[STORE_ID_BYTES];
+  struct snapshot now;
+  bool read;
+};
+
+static void due_work(uv_work_t *work) {
+  struct due *d = work->data;
+  struct err err;
+  d->read = snapshot_take(&d->now, d->ss->env->store, d->id, true, &err);
+  if (!d->read)
+    log_warn("session %s does not go on at its deadline: %s", d->id, err.text);
+}
+
+static void due_over(uv_work_t *work, int status) {
+  struct due *d = work->data;
+  struct sessions *ss = d->ss;
+  assert(status == 0);
+  ss->due_count--;
+  if (d->read && !d->now.owned)
+    entry_is_due(sessions_update(ss, &d->now));
+  snapshot_deinit(&d->now);
+  free(d);
+}
+
+void sessions_due_later(struct sessions *ss, const char *id) {
+  struct due *d = xcalloc(1, sizeof *d);
+  d->ss = ss;
+  memcpy(d->id, id, STORE_ID_BYTES);
+  d->work.data = d;
+  ss->due_count++;
+  loop_work(ss->host->loop, &d->work, due_work, due_over);
 }
 
 /* --- taking up what is in the store, shared or not --- */
@@ -384,28 +442,21 @@ long sessions_recover(struct sessions *ss, struct err *err) {
   return (long)ss->lists[ENTRY_QUEUED].count;
 }
 
-void sessions_take(struct sessions *ss, const char *id) {
+void sessions_take(struct sessions *ss, const char *id, struct brief *taken) {
   struct daemon_entry *e = sessions_find(ss, id);
-  struct store_ref ref;
-  struct err err;
   if (e != NULL && e->state != ENTRY_QUEUED && (e->state != ENTRY_OVER || e->session != NULL)) {
     e->claimed = true; /* what was lost with the lease is freed first: sessions_free_dead */
     return;
   }
-  if (e == NULL) {
-    struct brief brief;
-    store_ref(ss->env->store, id, &ref);
-    if (!brief_read(&brief, &ref, &err)) /* opening it will say why */
-      brief = (struct brief){0};
+  if (e == NULL)
     e = entry_new(ss, id, ENTRY_QUEUED);
-    e->brief = brief;
-  }
+  if (taken->seq > 0) /* else what is known is brought up to date when it is opened */
+    entry_set_brief(e, taken);
   e->taken = true;
   e->claimed = false;
   e->not_before_ms = 0;
   if (e->state == ENTRY_QUEUED)
     return;
-  (void)entry_look(e);
   e->cancelled = false;
   entry_set_trouble(e, NULL);
   if (e->feed != NULL)
@@ -434,13 +485,8 @@ struct daemon_entry *sessions_update(struct sessions *ss, struct snapshot *s) {
     return e;
   if (e == NULL)
     e = entry_new(ss, s->id, ENTRY_OVER);
-  brief_deinit(&e->brief);
-  e->brief = s->brief;
-  s->brief = (struct brief){0};
+  entry_set_brief(e, &s->brief);
   e->owned = s->owned;
-  ss->asking = ss->asking || e->brief.questions != NULL;
-  if (e->feed != NULL)
-    feed_grow(e->feed, e->brief.bytes);
   sessions_soon(ss); /* there may be too many now */
   return e;
 }

@@ -11,6 +11,18 @@ bool snapshot_is_id(const char *word) {
   return strlen(word) == STORE_ID_BYTES - 1 && strspn(word, "0123456789abcdef-") == strlen(word);
 }
 
+bool snapshot_find(const struct store *store, const char *word, char id[STORE_ID_BYTES],
+                   struct err *err) {
+  struct store_ref ref;
+  bool named = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
+  if (!named)
+    return err_set(err, ERR_NOT_FOUND, "that is no session's id");
+  if (!store_find(store, word, &ref, err)) /* a whole id, too */
+    return false;
+  store_ref_id(&ref, id);
+  return true;
+}
+
 static bool snapshot_read(struct snapshot *s, const struct store_ref *ref, struct err *err) {
   s->owned = store_is_owned(ref); /* before reading: the last records precede the release */
   return brief_read(&s->brief, ref, err);

@@ -16,6 +16,9 @@ struct snapshot {
 
 /* Is it a whole id, and no prefix or `last`? */
 bool snapshot_is_id(const char *word);
+/* The whole id of a session that is there. Blocking. */
+bool snapshot_find(const struct store *store, const char *word, char id[STORE_ID_BYTES],
+                   struct err *err) MUST_CHECK;
 /* word: as store_find takes it. settles: a session whose last record says that it stopped, and that
  * a worker still has, is about to be let go of, so this waits for that, for a while. ERR_NOT_FOUND:
  * there is no such session. */

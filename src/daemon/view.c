@@ -23,12 +23,22 @@ static bool view_read(struct view *v, const struct sessions *ss, const struct da
   v->message = e && e->trouble ? e->trouble : v->own.message;
   v->status = brief_status(v->brief);
   if (view_is_unfinished(v->brief) && !owned)
-    v->status = ss->shared && v->brief->submitted ? "queued" : "open";
+    v->status = "open";
   if (e != NULL && e->state == ENTRY_QUEUED && !owned && (e->resumed || brief_goes_on(v->brief))) {
     v->status = "queued";
     v->position = entry_position(e);
   }
   return true;
+}
+
+/* With a shared store: as memory has it since the last look, for which nobody waits here. */
+static void view_remembered(struct view *v, const struct daemon_entry *e) {
+  bool held = e->session == NULL && e->owned;
+  v->brief = &e->brief;
+  v->message = e->trouble ? e->trouble : e->brief.message;
+  v->status = brief_status(v->brief);
+  if (view_is_unfinished(v->brief) && !held)
+    v->status = v->brief->submitted ? "queued" : "open";
 }
 
 static bool is_known(const struct daemon_entry *e) {
@@ -46,6 +56,12 @@ bool view_of(struct view *v, const struct sessions *ss, const char *id, struct e
   *v = (struct view){.id = id};
   if (e != NULL && e->brief.seq == 0)
     return err_set(err, ERR_NOT_FOUND, "%s is not written yet", id);
+  if (ss->shared && e == NULL)
+    return err_set(err, ERR_NOT_FOUND, "there is no session %s here", id);
+  if (ss->shared && !is_known(e)) {
+    view_remembered(v, e);
+    return true;
+  }
   if (e == NULL || !is_known(e))
     return view_read(v, ss, e, err);
   v->brief = &e->brief;

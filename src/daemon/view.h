@@ -15,7 +15,8 @@ struct view {
   struct brief own; /* if it was read from the log */
 };
 
-/* False: there is no such session, or no longer. */
+/* False: there is no such session, or no longer. With a shared store, only memory is asked:
+ * sessions_update first. */
 bool view_of(struct view *v, const struct sessions *ss, const char *id, struct err *err);
 /* True if it can be shown without its log. */
 bool view_is_in_memory(const struct sessions *ss, const char *id);

@@ -37,6 +37,9 @@ typedef void (*worker_told_fn)(void *ctx, enum worker_news news, const char *id,
 bool worker_watch(struct store *store, uv_loop_t *loop, worker_told_fn told, void *ctx,
                   struct err *err) MUST_CHECK;
 void worker_unwatch(struct store *store);
+/* While set for a thread, asking a shared store there is a bug, and test builds abort. For an event
+ * loop, which others wait for. Returns what was set before. */
+bool worker_asks_nobody(bool nobody);
 /* The next sessions of the queue, `max` at most, which are held from now on: store_attach them.
  * With 0 too those go back that came in a lost answer. Blocking; from any thread. */
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,

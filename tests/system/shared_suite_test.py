@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""System tests of run, resume, ls, show, verify and serve once more, with a shared store in place of the
+"""System tests of run, resume, ls, show, verify, serve and its window once more, with a shared store in place of the
 folder of logs (on_store.py). What cannot hold there is named, with the reason."""
 import concurrent.futures
 import os
@@ -28,6 +28,7 @@ LEFT_OUT = {
                "a_resume_that_knows_does_not_wait": LEASE},
     "questions": {"what_was_remembered_is_looked_at_again": EDITS},
     "global_rules": {},
+    "web_live": {},
 }
 
 
@@ -47,6 +48,8 @@ def run_one(server, name):
     wanted = [case for case in known if case not in left_out]
     env = {**os.environ, "SEGUE_TEST_SERVER": server.dir, "SEGUE_TEST_PROGRAMS": server.bin}
     done = subprocess.run([f"{HERE}/{name}_test.py", BUILD, *wanted], env=env, capture_output=True, text=True, check=False)
+    if done.returncode == 77:  # it needs what is not here, such as a browser
+        return [], 0
     lines = done.stdout.splitlines()
     failed = [f"{name}: {line}" for line in lines if line.startswith("FAIL")]
     passed = sum(line.startswith("ok") for line in lines)

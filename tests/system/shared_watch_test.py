@@ -260,6 +260,52 @@ def a_store_that_hangs_holds_up_nobody():
         expect(len(fleet.starts()) == 8 * MOVEMENTS, "a call was repeated", len(fleet.starts()))
 
 
+def a_slow_store_holds_up_nobody():
+    """Each answer of the server comes late: whatever a client asks, the loop does not wait for it."""
+    with cutting.Cutting(SERVER) as line, Fleet("1m") as fleet:
+        direct = fleet.env["SEGUE_STORE"]
+        fleet.serve()
+        flow, stops, asks = fleet.workflow(0.01), fleet.file("stops.yaml", STOPS), fleet.file("asks.yaml", ASKS)
+        ended, stopped, cancelled, asked = [fleet.submit(w)[0] for w in (flow, stops, stops, asks)]
+        fleet.until(lambda: fleet.count("state = 'idle'") == 3 and fleet.count("state = 'ended'") == 1, "they stop")
+        fleet.daemons[0].terminate()
+        fleet.daemons[0].wait(20)
+        fleet.env["SEGUE_STORE"] = line.url(fleet.store.rsplit("/", 1)[1])
+        fleet.serve()  # has nothing of them in memory
+        fleet.env["SEGUE_STORE"] = direct
+        line.slow(0.7)
+        told, threads = {}, []
+
+        def does(method, sid, rest, body=None):
+            told[method, rest, sid == ended] = ask(fleet, 1, method, f"/v1/sessions/{sid}{rest}", 60, body=body)[0]
+
+        for words in (("GET", ended, ""), ("GET", "last", "/view"), ("GET", ended[:30], "/turns"), ("GET", ended, "/records"),
+                      ("GET", ended, "/events"), ("POST", ended, "/cancel"), ("POST", ended, "/fork", {"from": "b#1"}),
+                      ("POST", cancelled, "/cancel"), ("POST", stopped[:30], "/resume", {"max_movements": 3}),
+                      ("POST", asked, "/answer", {"choice": 1})):
+            threads.append(threading.Thread(target=does, args=words))
+        big = ("submit", flow, "--cwd", fleet.cwd, "--task", "x" * 64_000)  # no claim brings so long a log
+        threads.append(threading.Thread(target=lambda: fleet.segue(*big)))
+        for thread in threads:
+            thread.start()
+        worst, looks = 0, 0
+        while any(thread.is_alive() for thread in threads) or fleet.count("state <> 'ended'") > 0:
+            began = time.monotonic()
+            expect(ask(fleet, 1, "GET", "/v1/health")[0] == 200, "health")
+            worst, looks = max(worst, time.monotonic() - began), looks + 1
+            expect(looks < 6000, "they do not end", told, fleet.sql("SELECT id, state, rest, asked FROM segue.session"))
+            time.sleep(0.02)  # a look at a time; the number of looks is bounded
+        for thread in threads:
+            thread.join()
+        expect(worst < 0.5 and looks > 20, "the loop was held up for", worst, looks)
+        expect(set(told.items()) == {
+            (("GET", "", True), 200), (("GET", "/view", False), 200), (("GET", "/turns", False), 200),
+            (("GET", "/records", True), 200), (("GET", "/events", True), 200), (("POST", "/cancel", True), 409),
+            (("POST", "/cancel", False), 200), (("POST", "/fork", True), 201), (("POST", "/resume", False), 202),
+            (("POST", "/answer", False), 202)}, told)
+        line.slow(0)
+
+
 ASKS = """
 name: asks
 provider: script
@@ -294,5 +340,6 @@ if __name__ == "__main__":
         shared_daemon_test.SERVER = SERVER
         status = main([seen_from_another_worker, submitted_and_followed, cancelled_through_another_daemon,
                        resumed_by_whoever_has_a_place, a_resume_that_was_asked_for_is_not_forgotten,
-                       resumed_while_its_worker_lets_go_of_it, its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody])
+                       resumed_while_its_worker_lets_go_of_it, its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody,
+                       a_slow_store_holds_up_nobody])
     sys.exit(status)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "store/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +101,10 @@ bool launch_scenario_again(struct launch *l, struct err *err) {
   if (l->scenario != NULL)
     return true;
   struct err ignored;
+  /* Once for each scenario; they are for trying workflows out, so the loop may wait for this. */
+  bool nobody = worker_asks_nobody(false);
   bool ok = store_blob_get(l->env->store, sha256, &bytes, err);
+  (void)worker_asks_nobody(nobody);
   if (!ok) {
     char now[SHA256_HEX] = "";
     buf_clear(&bytes);

@@ -4,8 +4,10 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_write.h"
+#include "os/loop.h"
 #include "web/clean.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +24,7 @@ struct watch {
   struct server_request *request;
   unsigned browser;
   char id[STORE_ID_BYTES];
-  uint64_t mark;    /* of what was last sent */
+  uint64_t mark;    /* of what was last sent; 0: not known */
   uint64_t sent_ms; /* uv_now */
   bool beat;        /* a heartbeat is due: else nobody notices that a browser has gone */
   bool rests;       /* the page hears so, and the stream ends */
@@ -76,16 +78,76 @@ static void watch_tell(struct watch *w) {
   server_wake(w->request);
 }
 
+static void watch_set_mark(struct watch *w, uint64_t mark) {
+  if ((mark != w->mark && w->mark != 0) || w->wants)
+    watch_tell(w);
+  w->mark = mark;
+}
+
 static void watch_look(struct watch *w, bool lists, uint64_t all) {
   if (w->id[0] == '\0' && !lists) {
     if (w->wants)
       watch_tell(w);
     return;
   }
-  uint64_t mark = w->id[0] != '\0' ? mark_of(w->all, w->id) : all;
-  if (mark != w->mark || w->wants)
-    watch_tell(w);
-  w->mark = mark;
+  watch_set_mark(w, w->id[0] != '\0' ? mark_of(w->all, w->id) : all);
+}
+
+/* --- the same with a shared store, in the pool --- */
+
+struct marked {
+  char id[STORE_ID_BYTES]; /* "": all */
+  uint64_t mark;
+};
+
+struct marking {
+  uv_work_t work;
+  struct watches *ws;
+  size_t count;
+  struct marked *all; /* one for each watch; some may be of the same session */
+};
+
+static void marking_work(uv_work_t *work) {
+  struct marking *m = work->data;
+  for (size_t i = 0; i < m->count; i++)
+    m->all[i].mark = m->all[i].id[0] != '\0' ? mark_of(m->ws, m->all[i].id) : mark_of_all(m->ws);
+}
+
+static void watches_let_go(struct watches *ws) {
+  if (--ws->open_handles == 0)
+    ws->closed(ws->ctx);
+}
+
+static void marking_over(uv_work_t *work, int status) {
+  struct marking *m = work->data;
+  struct watches *ws = m->ws;
+  assert(status == 0);
+  ws->marking = NULL;
+  LIST_EACH(struct watch, w, in_watches, &ws->all) {
+    for (size_t i = 0; i < m->count; i++)
+      if (strcmp(m->all[i].id, w->id) == 0) {
+        watch_set_mark(w, m->all[i].mark);
+        break;
+      }
+  }
+  free(m->all);
+  free(m);
+  watches_let_go(ws);
+}
+
+static void watches_look_later(struct watches *ws, bool lists) {
+  if (ws->marking != NULL)
+    return;
+  struct marking *m = xcalloc(1, sizeof *m);
+  m->ws = ws;
+  m->all = xcalloc(ws->all.count + 1, sizeof *m->all);
+  LIST_EACH(struct watch, w, in_watches, &ws->all)
+    if (w->id[0] != '\0' || lists)
+      memcpy(m->all[m->count++].id, w->id, sizeof w->id);
+  m->work.data = m;
+  ws->marking = m;
+  ws->open_handles++;
+  loop_work(ws->loop, &m->work, marking_work, marking_over);
 }
 
 static bool has_list(const struct watches *ws) {
@@ -98,9 +160,15 @@ static bool has_list(const struct watches *ws) {
 static void on_look(uv_timer_t *timer) {
   struct watches *ws = timer->data;
   bool lists = ++ws->looks % LIST_LOOKS == 0 && has_list(ws);
-  uint64_t all = lists ? mark_of_all(ws) : 0;
+  bool shared = store_is_address(ws->store->where);
+  uint64_t all = lists && !shared ? mark_of_all(ws) : 0;
+  if (shared)
+    watches_look_later(ws, lists);
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
-    watch_look(w, lists, all);
+    if (!shared)
+      watch_look(w, lists, all);
+    else if (w->wants)
+      watch_tell(w);
     if (ws->looks % (LIMIT_API_HEARTBEAT_MS / LIMIT_WINDOW_LOOK_MS) == 0) {
       w->beat = true;
       server_wake(w->request);
@@ -110,11 +178,14 @@ static void on_look(uv_timer_t *timer) {
 
 static void on_soon(uv_timer_t *timer) {
   struct watches *ws = timer->data;
+  bool shared = store_is_address(ws->store->where);
   ws->told = false;
+  if (shared)
+    watches_look_later(ws, false);
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
     if (w->id[0] == '\0')
       watch_tell(w);
-    else
+    else if (!shared)
       watch_look(w, false, 0);
   }
 }
@@ -224,7 +295,8 @@ void watch_take(struct watches *ws, struct server_request *r, unsigned browser, 
   w->browser = browser;
   w->due = true; /* something may have changed between the page and this request */
   memcpy(w->id, id, strlen(id) + 1);
-  w->mark = id[0] != '\0' ? mark_of(ws, id) : mark_of_all(ws);
+  if (!store_is_address(ws->store->where)) /* else the next look brings it */
+    w->mark = id[0] != '\0' ? mark_of(ws, id) : mark_of_all(ws);
   list_push_back(&ws->all, &w->in_watches);
   if (ws->all.count == 1)
     uv_timer_start(&ws->look, on_look, LIMIT_WINDOW_LOOK_MS, LIMIT_WINDOW_LOOK_MS);
@@ -241,9 +313,7 @@ void watches_init(struct watches *ws, uv_loop_t *loop, const struct store *store
 }
 
 static void watches_on_closed(uv_handle_t *handle) {
-  struct watches *ws = handle->data;
-  if (--ws->open_handles == 0)
-    ws->closed(ws->ctx);
+  watches_let_go(handle->data);
 }
 
 void watches_close(struct watches *ws, void (*closed)(void *ctx), void *ctx) {

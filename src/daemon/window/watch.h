@@ -19,13 +19,15 @@
 #include "daemon/server.h"
 #include "store/store.h"
 
+struct marking;
 struct watches {
   const struct store *store;
   uv_loop_t *loop;
   uv_timer_t look, soon;
   unsigned looks; /* so far */
   struct list all;
-  bool told; /* watches_changed, since `soon` was set */
+  struct marking *marking; /* what a shared store has is looked at in the pool; or NULL */
+  bool told;               /* watches_changed, since `soon` was set */
   int open_handles;
   void (*closed)(void *ctx);
   void *ctx;

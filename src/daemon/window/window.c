@@ -155,11 +155,19 @@ static bool is_of_session(enum page_kind kind) {
 static struct shelf_item *shelf_item_of(struct window *w, struct page_ask *ask) {
   struct store_ref ref;
   store_ref(&w->store, ask->id, &ref);
-  if (ask->kind == PAGE_INTEGRITY || !store_is_there(&ref))
+  if (ask->kind == PAGE_INTEGRITY || (!store_is_address(ref.name) && !store_is_there(&ref)))
     return NULL;
   struct shelf_item *item = shelf_find(w->shelf, &ref);
   ask->track = item->track;
   return item;
+}
+
+/* With a shared store, finds out first whether there is such a session. True: that is under way. */
+static bool is_looked_for(struct window *w, struct server_request *r) {
+  if (!store_is_address(w->store.where) || server_is_again(r))
+    return false;
+  reading_find(&w->readings, r, &w->store);
+  return true;
 }
 
 static void take_page(struct window *w, struct server_request *r, enum page_kind kind) {
@@ -187,7 +195,7 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   ask->only_failed = server_query(r, "failed") != NULL;
   ask->all = server_query(r, "all") != NULL;
   (void)snprintf(ask->turn, sizeof ask->turn, "%s", server_part2(r));
-  if (is_of_session(kind) && !take_id(w, r, ask->id)) {
+  if (is_of_session(kind) && (!take_id(w, r, ask->id) || is_looked_for(w, r))) {
     page_drop(job);
     return;
   }
@@ -245,10 +253,10 @@ static void window_on_changes(void *ctx, struct server_request *r,
 /* Returns false if it has answered the request. */
 static bool take_log(struct window *w, struct server_request *r, char id[STORE_ID_BYTES],
                      struct store_ref *ref) {
-  if (!take_id(w, r, id))
+  if (!take_id(w, r, id) || is_looked_for(w, r))
     return false;
   store_ref(&w->store, id, ref);
-  if (store_is_there(ref))
+  if (server_is_again(r) || store_is_there(ref))
     return true;
   on_refuse(w, r);
   return false;

@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "os/random.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,8 +143,19 @@ static void end_lost(struct pg_base *pg, struct conn *conn) {
   }
 }
 
+static _Thread_local bool asks_nobody;
+
+bool worker_asks_nobody(bool nobody) {
+  bool before = asks_nobody;
+  asks_nobody = nobody;
+  return before;
+}
+
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err) {
   struct conn *conn = NULL;
+#ifdef SEGUE_FAULTS /* only in a test build: others would rather wait than end */
+  assert(!asks_nobody);
+#endif
   (void)pthread_mutex_lock(&pg->lock);
   for (size_t i = 0; conn == NULL && i < ARRAY_LEN(pg->idle); i++) {
     conn = pg->idle[i].conn;
