@@ -103,10 +103,10 @@ static double rate_bound(size_t part, size_t whole, bool upper) {
 
 static const char *advice_on(double failing) {
   if (failing < 1)
-    return "under 1 % fail at first: a hard failure may do, without corrections";
+    return "under 1 % fail at first: you can do without corrections and let these fail";
   if (failing <= 10)
-    return "1 to 10 % fail at first: corrections are the right means";
-  return "over 10 % fail at first: mend the prompt, the schema or the model first";
+    return "1 to 10 % fail at first: corrections are the right remedy";
+  return "over 10 % fail at first: improve the prompt, the schema or the model first";
 }
 
 /* Advises on the share of first answers that fail, or says that there are too few; nothing if
@@ -120,7 +120,7 @@ static void put_advice(const struct ask_tally *t, struct buf *out) {
   if (advice == advice_on(high))
     buf_puts(out, advice);
   else
-    buf_printf(out, "too few answers for advice: by these %zu, %.1f to %.1f %% fail at first",
+    buf_printf(out, "too few answers for advice: going by these %zu, %.1f to %.1f %% fail at first",
                t->judged, low, high);
 }
 
@@ -234,7 +234,7 @@ static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t 
   if (schema == NULL || json_is_null(schema)) {
     if (b->spec->workflow != NULL)
       return workflow_ref(b->spec->workflow);
-    (void)err_set(err, ERR_USAGE, "\"schema\" must be there: no --schema was given");
+    (void)err_set(err, ERR_USAGE, "\"schema\" is missing, and no --schema was given");
     return NULL;
   }
   json_t *own = schema_in_line(schema, err);
@@ -251,7 +251,7 @@ static void ask_line(struct ask_batch *b, const json_t *object, struct slot *slo
   slot->id =
       json_object_get(object, "id") ? json_incref(json_object_get(object, "id")) : json_null();
   if (!json_is_string(prompt) || json_string_length(prompt) == 0) {
-    ask_batch_refuse(b, slot, "bad_line", "\"prompt\" must be there, a string that is not empty");
+    ask_batch_refuse(b, slot, "bad_line", "\"prompt\" must be a string that is not empty");
     return;
   }
   if (json_string_length(prompt) > LIMIT_TASK_BYTES) {

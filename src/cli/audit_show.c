@@ -165,7 +165,7 @@ static void show_stages(const struct census *c) {
 
 static void show_unsure(const struct tally_group *all) {
   struct buf line = {0};
-  buf_puts(&line, "To be unsure (stages that did not decide) cost ");
+  buf_puts(&line, "Unsure stages (which did not decide) cost ");
   show_use(&line, &all->unsure_use);
   buf_puts(&line, "; all judging ");
   show_use(&line, &all->use);
@@ -224,8 +224,8 @@ static void show_forms(const struct tally_group *all) {
   struct buf line = {0};
   if (all->readings > 0)
     buf_printf(&line,
-               "Judges' answers: %llu, %.1f %% right in form at once, %llu after a correction,"
-               " %llu after more\n",
+               "Judges' answers: %llu, %.1f %% well-formed at once, %llu after a correction, %llu "
+               "after more\n",
                (count)all->readings,
                100.0 * (double)all->reading_first_pass / (double)all->readings,
                (count)all->reading_mended[1],
@@ -270,8 +270,8 @@ void audit_show_screen(const struct census *c) {
     show_stages(c);
     show_unsure(all);
     show_falls(c);
-    show_top(c, CENSUS_MOVEMENTS, "Movements that fall through most", census_unsure, false);
-    show_top(c, CENSUS_JUDGES, "Judges that cannot be read most", census_unreadable, true);
+    show_top(c, CENSUS_MOVEMENTS, "Movements that most often fall through", census_unsure, false);
+    show_top(c, CENSUS_JUDGES, "Judges that most often cannot be read", census_unreadable, true);
   }
   show_forms(all);
   show_failures(c);
@@ -328,7 +328,7 @@ void audit_show_groups(const struct census *c) {
     buf_deinit(&cell);
   }
   if (t->left_out > 0)
-    printf("%llu more would need more groups than are kept: filter, or take fewer keys\n",
+    printf("%llu more did not fit into the groups that are kept: filter, or use fewer keys\n",
            (count)t->left_out);
 }
 

@@ -147,7 +147,7 @@ const char *cli_store(const struct cli_args *args) {
 
 /* People write a task as they would say it, behind the command. */
 static const char *way_out(const struct cli_command *command) {
-  return find_long(command, STR("task")) ? ": what is to be done goes with --task" : "";
+  return find_long(command, STR("task")) ? ": write the task after --task" : "";
 }
 
 bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t min, size_t max,
@@ -175,7 +175,7 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
   const char *store = cli_store(out);
   if (store != NULL && given_value(out, "logs") == NULL && !store_is_address(store))
     return usage(command, status,
-                 "\"%.80s\" is no address of a store: write postgres://HOST/DATABASE", store);
+                 "\"%.80s\" is not a store's address: write postgres://HOST/DATABASE", store);
   return true;
 }
 

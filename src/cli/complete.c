@@ -75,7 +75,7 @@ static void offer_sessions(const struct completing *c) {
   struct store_id *ids = NULL;
   struct err err;
   size_t count = 0, shown = 0;
-  offer(c, "last", "the session that was started last");
+  offer(c, "last", "the most recent session");
   if (!paths_logs(c->logs, where, &err))
     return;
   store_at(&store, where);

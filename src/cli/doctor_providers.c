@@ -31,7 +31,7 @@ static void look_at_provider(struct doctor_report *r, const struct provider *pro
   }
   (void)snprintf(text, sizeof text, "%s%s", p->problem, is_wanted ? " (config.yaml names it)" : "");
   (void)snprintf(remedy, sizeof remedy, "%s%s%s", p->remedy,
-                 agent ? "; or install the agent of this name: " : "", agent ? agent : "");
+                 agent ? "; or install the agent of that name: " : "", agent ? agent : "");
   doctor_find(
       r, asked_for || is_wanted || p->version_old || p->broken ? FINDING_PROBLEM : FINDING_NOTE,
       what, text, remedy);
@@ -80,7 +80,7 @@ static void doctor_put_absent(struct doctor_report *r, const struct provider_reg
                               const struct backend_probe *probes, const bool *listed) {
   static const char *const whats[] = {
       [ABSENCE_PROGRAM] = "agents that are not installed",
-      [ABSENCE_SETTING] = "agents whose program is yours to name",
+      [ABSENCE_SETTING] = "agents whose program you have to name",
       [ABSENCE_KEY] = "model APIs without a key",
       [ABSENCE_SERVER] = "model servers that do not answer",
   };
@@ -97,7 +97,7 @@ static void doctor_put_absent(struct doctor_report *r, const struct provider_reg
     buf_deinit(&names);
   }
   if (any)
-    printf("         -> segue doctor NAME tells how one is set up\n");
+    printf("         -> segue doctor NAME explains how to set one up\n");
 }
 
 /* Takes the backends that the words name, or all without words. False: a word names none. */
@@ -161,10 +161,10 @@ bool doctor_providers(struct doctor_report *r, const struct provider_registry *r
     size_t usable = doctor_tell_each(r, registry, user, probes, taken, listed, named);
     doctor_put_absent(r, registry, probes, listed);
     if (user->provider != NULL && registry_find(registry, str_from(user->provider)) == NULL)
-      doctor_find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that there is not",
-                  "segue providers lists those that there are");
+      doctor_find(r, FINDING_PROBLEM, "config.yaml", "provider names a backend that does not exist",
+                  "segue providers lists the backends");
     if (usable == 0 && !named)
-      doctor_find(r, FINDING_PROBLEM, "providers", "no agent and no API can be used here",
+      doctor_find(r, FINDING_PROBLEM, "providers", "no agent or API can be used here",
                   "install one of the agents above, or give an API its key");
     free(probes);
   }

@@ -61,8 +61,8 @@ static void say_where(const struct forking *k, const char *command) {
   struct buf text = {0};
   buf_safe(&text, name, false);
   fprintf(stderr,
-          "segue %s: begins with %s, behind record %llu of %s; files and agents' conversations "
-          "are as they are now, not as they were then\n",
+          "segue %s: starts with %s, after record %llu of %s; files and agents' conversations are "
+          "as they are now, not as they were then\n",
           command, buf_c(&text), (unsigned long long)core->seq, core->session);
   buf_deinit(&text);
 }

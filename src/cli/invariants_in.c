@@ -12,7 +12,7 @@
 static bool invariants_in_report(const char *from, struct schema_errors *errs, struct err *err) {
   (void)err_set(err, ERR_USAGE, "%s%s%.120s: %.500s", from ? from : "", from ? ": " : "",
                 errs->count ? errs->items[0].path : "$",
-                errs->count ? errs->items[0].message : "no list of invariants");
+                errs->count ? errs->items[0].message : "not a list of invariants");
   schema_errors_deinit(errs);
   return false;
 }
@@ -32,7 +32,7 @@ static bool append_file(json_t *all, const char *path, struct err *err) {
   if (asks) {
     json_decref(list);
     return err_set(err, ERR_USAGE,
-                   "%s: an ai invariant asks a model, and segue check asks none: leave it to a "
+                   "%s: an ai invariant asks a model, but segue check asks none: leave it to a "
                    "command that has a provider",
                    path);
   }
@@ -94,7 +94,7 @@ static enum schema_status run_command(const struct invariant *is, const json_t *
     else
       (void)err_set(err, ERR_IO,
                     "the command of an invariant, %s, was killed or did not run (exit status %d): "
-                    "nothing is known of the value",
+                    "nothing is known about the value",
                     is->argv[0], result.exit_status);
   }
   oneshot_result_deinit(&result);

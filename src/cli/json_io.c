@@ -44,7 +44,7 @@ static const char *reason(enum jscan_code code) {
   switch (code) {
   case JSCAN_OK:
   case JSCAN_SYNTAX:
-    return "this is not JSON: something else must stand here";
+    return "this is not JSON: something else is expected here";
   case JSCAN_TRUNCATED:
     return "this is not JSON: it ends inside a value";
   case JSCAN_CONTROL:
@@ -54,7 +54,7 @@ static const char *reason(enum jscan_code code) {
   case JSCAN_UTF8:
     return "this is not JSON: a string is not UTF-8";
   case JSCAN_DEPTH:
-    return "the value is nested too deep";
+    return "the value is nested too deeply";
   case JSCAN_NUMBER_RANGE:
     return "the number is too large for a double-precision value";
   }

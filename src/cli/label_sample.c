@@ -153,7 +153,7 @@ static long key_of_word(const char *word, size_t rules) {
 }
 
 static void ask_for_key(size_t rules) {
-  printf("rule (0 to %zu; s leaves it out for now, q ends)? ", rules);
+  printf("rule (0 to %zu; s skips it for now, q quits)? ", rules);
   fflush(stdout);
 }
 
@@ -192,7 +192,7 @@ static long ask_key(size_t rules) {
     long key = keys ? label_read_key(&before, rules) : label_read_word(rules);
     if (key != KEY_AGAIN)
       return key;
-    puts("that is no rule's number");
+    puts("that is not the number of a rule");
   }
 }
 
@@ -243,7 +243,7 @@ bool label_sample_run(const struct label_sample *s, struct err *err) {
   }
   if (ok)
     printf("%zu of %zu labelled%s\n", labelled, d->count,
-           labelled < d->count ? ": the same command goes on" : ": segue agree compares them");
+           labelled < d->count ? ": run it again to go on" : ": segue agree compares them");
   map_deinit(&a.done);
   arena_deinit(&a.arena);
   return ok;

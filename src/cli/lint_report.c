@@ -75,7 +75,7 @@ void lint_report_sarif_end(json_t *results) {
   json_t *rules =
       json_pack("[{ss s{ss}} {ss s{ss}}]", "id", "error", "shortDescription", "text",
                 "The workflow would not load or cannot run.", "id", "warning", "shortDescription",
-                "text", "The workflow loads, and this part of it may not do what was meant.");
+                "text", "The workflow loads, but this part of it may not do what was meant.");
   json_t *driver =
       json_pack("{ss ss so}", "name", "segue lint", "version", SEGUE_VERSION, "rules", rules);
   json_t *document =

@@ -141,14 +141,15 @@ static void command_page(struct buf *out, const struct cli_command *command) {
 
 static void main_page(struct buf *out) {
   head(out, "segue", "1",
-       "run coding agents through workflows, judge where to go next, keep the proof");
+       "run coding agents through workflows, judge where to go next, and keep the proof");
   section(out, "SYNOPSIS");
   buf_puts(out, "\\fBsegue\\fR \\fICOMMAND\\fR [arguments]\n");
   section(out, "DESCRIPTION");
-  buf_puts(out, "Runs coding agents through the movements of a workflow. After each one it judges "
-                "which rule holds: by structured output first, then by a tag, then by an AI that "
-                "weighs the conditions. Every judgment is in a session log with the method that "
-                "decided it.\n");
+  buf_puts(
+      out,
+      "Runs coding agents through the movements of a workflow. After each movement it judges which "
+      "rule holds: first by structured output, then by a tag, then by an AI that weighs the "
+      "conditions. Every judgment is in a session log, with the method that decided it.\n");
   section(out, "COMMANDS");
   for (size_t i = 0; cli_commands[i]; i++) {
     if (cli_commands[i]->hidden)
@@ -165,11 +166,12 @@ static void main_page(struct buf *out) {
                 "another folder\n"
                 ".TP\n\\fI.segue/\\fR\na project\\(aqs own workflows and facets\n");
   section(out, "ENVIRONMENT");
-  buf_puts(out, ".TP\n\\fBSEGUE_LOGS\\fR\nthe folder of session logs\n"
-                ".TP\n\\fBSEGUE_STORE\\fR\na shared store instead of it: postgres://HOST/DATABASE\n"
-                ".TP\n\\fBXDG_CONFIG_HOME\\fR, \\fBXDG_STATE_HOME\\fR, \\fBXDG_RUNTIME_DIR\\fR\n"
-                "where the configuration, the logs and the daemon\\(aqs socket are\n"
-                ".TP\n\\fBNO_COLOR\\fR, \\fBCOLUMNS\\fR\nno colours; how wide the terminal is\n");
+  buf_puts(out,
+           ".TP\n\\fBSEGUE_LOGS\\fR\nthe folder of session logs\n.TP\n\\fBSEGUE_STORE\\fR\na "
+           "shared store to use instead: postgres://HOST/DATABASE\n.TP\n\\fBXDG_CONFIG_HOME\\fR, "
+           "\\fBXDG_STATE_HOME\\fR, \\fBXDG_RUNTIME_DIR\\fR\nwhere the configuration, the logs and "
+           "the daemon\\(aqs socket are\n.TP\n\\fBNO_COLOR\\fR, \\fBCOLUMNS\\fR\nno colours; how "
+           "wide the terminal is\n");
   section(out, "SEE ALSO");
   buf_puts(out, "\\fBsegue\\-workflow\\fR(5), \\fBsegue\\-log\\fR(5), \\fBsegue help\\fR\n");
 }

@@ -93,7 +93,8 @@ static json_t *discover(void) {
 
 /* Refuses a version that is not known, and names those that are: the client takes one of them. */
 static json_t *version_refused(const json_t *id, const json_t *version) {
-  json_t *answer = mcp_error(id, MCP_NO_SUCH_VERSION, "this version of the protocol is not served");
+  json_t *answer =
+      mcp_error(id, MCP_NO_SUCH_VERSION, "this version of the protocol is not supported");
   const char *asked = json_string_value(version);
   json_object_set_new(json_object_get(answer, "error"), "data",
                       json_pack("{s[ss]so}", "supported", eras[0], eras[1], "requested",
@@ -205,7 +206,7 @@ static bool mcp_place(struct mcp_run *run, const struct mcp_param *p, const json
   case MCP_FILE:
     return mcp_file(run, p, value, err);
   }
-  BUG("a place that there is not");
+  BUG("a place that does not exist");
 }
 
 static const struct mcp_param *mcp_param(const struct mcp_tool *tool, const char *name) {
@@ -266,7 +267,7 @@ static json_t *told_result(const struct program *p) {
   if (failed || p->out.n == 0)
     buf_append(&text, p->errors.p, p->errors.n);
   if (p->timed_out)
-    buf_puts(&text, "(it goes on: call watch again)\n");
+    buf_puts(&text, "(it is still running: call watch again)\n");
   if (p->cut)
     buf_puts(&text, "(there is more)\n");
   if (text.n == 0)
@@ -287,7 +288,7 @@ static json_t *run_segue(struct mcp_run *run, json_t *(*tell)(const struct progr
   char program[4096];
   char *argv[MCP_WORDS_MAX + 2];
   if (!fs_own_program(program, sizeof program))
-    return (void)err_set(err, ERR_IO, "segue does not find itself"), NULL;
+    return (void)err_set(err, ERR_IO, "segue cannot find its own program"), NULL;
   argv[0] = program;
   for (size_t i = 0; i < run->count; i++)
     argv[i + 1] = (char *)(size_t)run->words[i];
@@ -391,8 +392,9 @@ static json_t *resources_read(const json_t *message) {
 
 static json_t *templates_list(void) {
   return json_pack("{s[{ssssssss}]}", "resourceTemplates", "uriTemplate", MCP_SCHEME "{id}", "name",
-                   "session log", "description", "every record of a session, a JSON object a line",
-                   "mimeType", "application/x-ndjson");
+                   "session log", "description",
+                   "every record of a session, one JSON object per line", "mimeType",
+                   "application/x-ndjson");
 }
 
 json_t *mcp_answer(const json_t *message) {

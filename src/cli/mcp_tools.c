@@ -11,9 +11,9 @@ static const struct mcp_param submit_params[] = {
 };
 static const struct mcp_param list_params[] = {
     {"status", MCP_OPTION, "string", "--status", false,
-     "running, waiting, stopped, complete, ...; several with commas"},
+     "running, waiting, stopped, complete, ...; several, separated by commas"},
     {"workflow", MCP_OPTION, "string", "--workflow", false, "sessions of this workflow"},
-    {"since", MCP_OPTION, "string", "--since", false, "90m, 12h, 3d ago, or a date"},
+    {"since", MCP_OPTION, "string", "--since", false, "90m, 12h or 3d ago, or a date"},
     {"number", MCP_OPTION, "integer", "--number", false, "how many to list at most (default 50)"},
     {0},
 };
@@ -39,19 +39,19 @@ static const struct mcp_param watch_params[] = {
 };
 static const struct mcp_param answer_params[] = {
     {"id", MCP_WORD, "string", NULL, true, "the session that asks"},
-    {"movement", MCP_WORD, "string", NULL, false, "which one, where several ask"},
-    {"text", MCP_FILE, "string", "--file", false, "the answer in words"},
-    {"choice", MCP_OPTION, "integer", "--choice", false, "the number of one of its choices"},
+    {"movement", MCP_WORD, "string", NULL, false, "which movement, where several ask"},
+    {"text", MCP_FILE, "string", "--file", false, "the answer as text"},
+    {"choice", MCP_OPTION, "integer", "--choice", false, "the number of one of the choices"},
     {0},
 };
 static const struct mcp_param judge_params[] = {
-    {"text", MCP_INPUT, "string", NULL, true, "the report to be judged"},
+    {"text", MCP_INPUT, "string", NULL, true, "the report to judge"},
     {"rules", MCP_REPEATED, "string", "--rule", true,
      "the conditions, in order; the first is rule 1"},
     {"provider", MCP_OPTION, "string", "--provider", false, "who judges"},
     {"model", MCP_OPTION, "string", "--model", false, "the judge's model"},
     {"stages", MCP_OPTION, "string", "--stages", false,
-     "the ways to judge: structured_output, phase3_tag, phase1_tag, ai_judge; with commas"},
+     "the ways to judge: structured_output, phase3_tag, phase1_tag, ai_judge; separated by commas"},
     {0},
 };
 static const struct mcp_param extract_params[] = {
@@ -63,32 +63,34 @@ static const struct mcp_param extract_params[] = {
 const struct mcp_tool mcp_tools[] = {
     {"submit",
      "Start a session",
-     "Gives a workflow to segue's daemon, which runs it in the background, also when this client "
-     "ends. Returns the session.",
+     "Hands a workflow to segue's daemon, which runs it in the background, even after this client "
+     "has exited. Returns the session.",
      {"submit", "--json"},
      false,
      submit_params},
     {"list",
      "List sessions",
-     "Sessions with their status, newest first, a JSON object a line.",
+     "Lists sessions with their status, newest first, one JSON object per line.",
      {"ls", "--json"},
      true,
      list_params},
     {"show",
      "Read a session",
-     "What ran, turn by turn, and why it went where; with a movement one judgment in full.",
+     "Shows what ran, turn by turn, and why it led where it did; with a movement, one judgment in "
+     "full.",
      {"show"},
      true,
      show_params},
     {"watch",
      "Wait for a session",
-     "Waits until a session ends, stops or the seconds are over, and tells its turns.",
+     "Waits until a session ends or stops, or the time is over, and lists its turns.",
      {"show", "--follow"},
      true,
      watch_params},
     {"answer",
      "Answer a question",
-     "Answers a question of a session that waits for a person. Only pass on what the person said.",
+     "Answers a question of a session that is waiting for a person. Pass on only what the person "
+     "said.",
      {"answer", "--name", "a client of MCP"}, /* the log must not say that a person wrote it */
      false,
      answer_params},
@@ -100,20 +102,20 @@ const struct mcp_tool mcp_tools[] = {
      cancel_params},
     {"judge",
      "Judge a text",
-     "Which of the rules holds for a report: by structured output, then a tag, then an AI. Returns "
-     "the judgment with its method.",
+     "Judges which of the rules holds for a report: by structured output, then by a tag, then by "
+     "an AI. Returns the judgment with its method.",
      {"judge", "--json"},
      true,
      judge_params},
     {"extract",
      "Read JSON out of a text",
-     "Finds the JSON value in what a model said, mends it where that is safe, checks it.",
+     "Finds the JSON value in what a model said, repairs it where that is safe, and checks it.",
      {"extract", "--json"},
      true,
      extract_params},
     {"verify",
      "Check a log",
-     "Whether a session's log is what was written.",
+     "Checks whether a session's log is what was written.",
      {"verify", "--json"},
      true,
      id_params},

@@ -82,7 +82,7 @@ static bool input_file(const struct program *p, FILE **file, struct err *err) {
       fflush(*file) != 0) {
     if (*file != NULL)
       (void)fclose(*file);
-    return err_set_errno(err, errno, "cannot keep what it is to read");
+    return err_set_errno(err, errno, "cannot store its input");
   }
   rewind(*file);
   return true;

@@ -47,7 +47,8 @@ static void choose_read(struct rejudge_turns *t, const struct store_ref *ref) {
 
 static bool choose_store(struct rejudge_turns *t, const struct store *store, struct err *err) {
   if (t->has_source && strcmp(t->source.where, store->where) != 0)
-    return err_set(err, ERR_USAGE, "the logs are in several folders: name those of one at a time");
+    return err_set(err, ERR_USAGE,
+                   "the logs are in several folders: name logs from one folder at a time");
   t->source = *store;
   t->has_source = true;
   return true;
@@ -75,7 +76,7 @@ static bool choose_log(void *ctx, const struct store_ref *ref, struct err *err) 
   store_of(ref, &store);
   store_ref_id(ref, id);
   if (id[0] == '\0')
-    return err_set(err, ERR_USAGE, "%.200s: a log that is judged again bears its session's name",
+    return err_set(err, ERR_USAGE, "%.200s: a log to be judged again must have its session's name",
                    ref->name);
   if (!choose_store(t, &store, err))
     return false;
@@ -112,8 +113,8 @@ bool rejudge_choose(struct rejudge_turns *t, const struct cli_args *args, struct
   choose_sort(t);
   return t->count <= LIMIT_AUDIT_LABEL_COUNT ||
          err_set(err, ERR_USAGE,
-                 "these are %zu judgments, at most %u are judged again at once: filter", t->count,
-                 LIMIT_AUDIT_LABEL_COUNT);
+                 "these are %zu judgments, but at most %u can be judged again at once: filter",
+                 t->count, LIMIT_AUDIT_LABEL_COUNT);
 }
 
 void rejudge_turns_deinit(struct rejudge_turns *t) {

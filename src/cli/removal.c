@@ -19,7 +19,7 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
   int64_t updated;
   *err = (struct err){0};
   if (store_is_owned(ref))
-    return !r->old_only && err_set(err, ERR_LOCKED, "a process runs it: %s", ref->name);
+    return !r->old_only && err_set(err, ERR_LOCKED, "a process is running it: %s", ref->name);
   if (!brief_read(&brief, ref, err))
     return false;
   bool running = strcmp(brief.status, "running") == 0;
@@ -31,7 +31,7 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
   memcpy(entry->hash, brief.hash, sizeof entry->hash);
   brief_deinit(&brief);
   if (!allowed && !r->old_only)
-    return err_set(err, ERR_USAGE, "%s can go on: give %s--force to remove it", entry->session,
+    return err_set(err, ERR_USAGE, "%s could continue: give %s--force to remove it", entry->session,
                    running ? "" : "--stopped or ");
   return allowed && !young;
 }
@@ -47,14 +47,12 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   bool ok = true;
   for (size_t i = 0; i < t.count && !r->force; i++)
     if (trees_is_dirty(t.items[i].path))
-      ok = err_set(err, ERR_USAGE,
-                   "%.300s has work that is not committed: commit it, or give "
-                   "--force",
+      ok = err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
                    t.items[i].path);
   ok = ok && trees_discard(&t, false, err);
   for (size_t i = 0; i < t.count && ok; i++)
     if (!trees_drop_branch(&t, &t.items[i])) {
-      fputs("segue: its branch stays, no other one has its commits: ", stderr);
+      fputs("segue: its branch stays, because no other branch has its commits: ", stderr);
       cli_put_safe(stderr, t.items[i].branch);
       fputc('\n', stderr);
     }
@@ -86,7 +84,8 @@ bool removal_take(struct session_removal *r, const struct store_ref *ref, struct
   store_blobs_named(ref, r->blobs);
   store_remove(ref);
   if (store_is_there(ref))
-    return err_set(err, ERR_IO, "session %s is still there: may you remove it?", entry.session);
+    return err_set(err, ERR_IO, "session %s is still there: are you allowed to remove it?",
+                   entry.session);
   r->removed++;
   return true;
 }
@@ -118,7 +117,7 @@ int removal_sweep(struct session_removal *r, const struct store *store, const ch
   if (!store_blobs_sweep(store, r->blobs, &kept, &err))
     return cli_fail(command, &err);
   if (kept > 0)
-    fprintf(stderr, "segue %s: %zu blob%s: used not long ago\n", command, kept,
+    fprintf(stderr, "segue %s: %zu blob%s: used recently\n", command, kept,
             kept == 1 ? " stays" : "s stay");
   return STATUS_COMPLETE;
 }

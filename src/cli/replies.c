@@ -30,8 +30,8 @@ bool replies_find(struct replies *r, const json_t *config, struct err *err) {
   if (sha256 == NULL || strcmp(sha256, r->scenario.sha256) == 0)
     return true;
   return err_set(err, ERR_USAGE,
-                 "the scenario %.300s changed since the session began: its replies would be "
-                 "others; give --scenario to use it all the same",
+                 "the scenario %.300s has changed since the session started, so its replies would "
+                 "differ; give --scenario to use it anyway",
                  path);
 }
 

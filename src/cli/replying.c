@@ -122,11 +122,11 @@ static int replying_tell(const struct cli_args *args, const char *action,
     cli_put_safe(stdout, id ? id : b.session);
     putchar('\n');
     if (!waits_for_daemon) {
-      printf("  go on with: segue resume ");
+      printf("  continue with: segue resume ");
       cli_put_safe(stdout, find_shown(ref->name));
       putchar('\n');
     } else if (there == NULL) {
-      printf("  it goes on when its daemon runs\n");
+      printf("  it continues when its daemon runs\n");
     }
   }
   brief_deinit(&b);

@@ -275,7 +275,7 @@ json_t *schema_in_line(json_t *schema, struct err *err) {
   json_t *ready = preset_schema(str_from(name));
   if (ready == NULL)
     (void)err_set(err, ERR_USAGE,
-                  "there is no ready schema \"%.80s\": use %s, or write the schema itself", name,
+                  "there is no built-in schema \"%.80s\": use %s, or write the schema itself", name,
                   preset_names());
   return ready;
 }

@@ -35,7 +35,7 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
   struct err err = {0};
   int status = STATUS_COMPLETE;
   bool ok = cli_value(args, "logs") == NULL ||
-            err_set(&err, ERR_USAGE, "--daemon has its own folder of logs: leave out --logs");
+            err_set(&err, ERR_USAGE, "the daemon has its own log folder: leave out --logs");
   ok = ok && (scenario == NULL || body_path(body, "scenario", "--scenario", scenario, &err)) &&
        session_post(cli_value(args, "socket"), args->words[0], action,
                     json_object_size(body) > 0 ? body : NULL, &reply, &err);
@@ -54,7 +54,7 @@ int session_post_told(const struct cli_args *args, const char *action, json_t *b
 bool body_path(json_t *body, const char *key, const char *flag, const char *path, struct err *err) {
   char *real = realpath(path, NULL);
   if (real == NULL)
-    return err_set(err, ERR_USAGE, "%s %.300s is not there", flag, path);
+    return err_set(err, ERR_USAGE, "%s %.300s does not exist", flag, path);
   bool ok = cli_is_utf8(flag, real, err);
   if (ok)
     json_object_set_new(body, key, json_string(real));

@@ -23,7 +23,7 @@ enum ui_mode ui_mode_of(const struct cli_args *args) {
 }
 
 static void session_ui_say_wait(int64_t ms, const char *class) {
-  printf("  waiting %lld s: %s (Ctrl-C stops; segue resume goes on later)\n",
+  printf("  waiting %lld s: %s (Ctrl-C stops; segue resume continues later)\n",
          (long long)(ms / 1000), class);
 }
 
@@ -226,7 +226,7 @@ static const char *resume_flags(const struct core *core) {
   const enum session_outcome stop = core->outcome;
   if (stop == END_MAX_MOVEMENTS)
     return " --max-movements N";
-  return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with --rule N: your verdict)" : "";
+  return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with your verdict: --rule N)" : "";
 }
 
 /* The replies of its scenario were used up: the same one would stop it again. */
@@ -263,7 +263,7 @@ static int finish(struct ui *ui, int signals) {
     fprintf(stderr, "segue %s: %s\n", ui->command, text.p);
     buf_deinit(&text);
     if (ui->summary.session[0])
-      print_resume(stderr, "the log ends at its last durable record; go on with", path, "");
+      print_resume(stderr, "the log ends at its last durable record; continue with", path, "");
     return signals > 0 ? STATUS_INTERRUPTED : STATUS_FAILED;
   }
   if (ui->mode == UI_LINES) {
@@ -276,7 +276,7 @@ static int finish(struct ui *ui, int signals) {
     if (core->status == SESSION_STOPPED && core_question_count(core) > 0)
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)
-      print_resume(stdout, "  go on with", path, buf_c(&flags));
+      print_resume(stdout, "  continue with", path, buf_c(&flags));
     buf_deinit(&flags);
   } else if (ui->mode == UI_QUIET && core->status == SESSION_STOPPED) {
     struct buf text = {0};

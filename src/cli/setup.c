@@ -77,7 +77,7 @@ static bool base_is_there(const struct cli_args *args, struct err *err) {
     git_answer_deinit(&answer);
   buf_deinit(&commit);
   return !gone ||
-         err_set(err, ERR_USAGE, "--base %.200s is no commit of the repository here", base);
+         err_set(err, ERR_USAGE, "--base %.200s is not a commit of the repository here", base);
 }
 
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) {
@@ -126,7 +126,7 @@ bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err 
   bool shared = logs != NULL && store_is_address(logs);
   const char *label = shared ? config_shared_label(&setup->user, setup->cwd) : NULL;
   if (cli_value(args, "on") != NULL && !shared)
-    return err_set(err, ERR_USAGE, "--on goes with --store");
+    return err_set(err, ERR_USAGE, "--on needs --store");
   if (cli_value(args, "on") == NULL && label != NULL)
     json_object_set_new(setup->config, "on", json_pack("[s]", label));
   return setup_on(args, setup->config, err);
@@ -152,9 +152,9 @@ static bool read_providers(const struct cli_args *args, const struct provider_re
     }
     if (equals == NULL) {
       if (strcmp(name, "command") == 0)
-        return err_set(
-            err, ERR_USAGE,
-            "provider command runs the command: of a movement; it cannot be chosen for others");
+        return err_set(err, ERR_USAGE,
+                       "provider command runs the command: of a movement; it cannot be chosen for "
+                       "other movements");
       json_object_set_new(config, "provider", json_string(word));
       continue;
     }
@@ -319,7 +319,7 @@ static bool is_workflow_file(const char *path, const char *cwd, struct err *err)
     const char *near = str_nearest(str_from(path), names.list);
     return err_set(err, ERR_NOT_FOUND,
                    "there is no file %.300s, and no workflow of that name: %s%s%s", path,
-                   near ? "did you mean " : "segue help run says where they are looked for",
+                   near ? "did you mean " : "segue help run says where they are searched for",
                    near ? near : "", near ? "?" : "");
   }
   return !S_ISDIR(st.st_mode) ||

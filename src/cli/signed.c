@@ -43,7 +43,7 @@ static bool run_keygen(char *const argv[], const char *input, char *out, size_t 
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
   return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
-         err_set(err, ERR_INVALID, "%s.sig is no signature over %s by one of the signers", input,
+         err_set(err, ERR_INVALID, "%s.sig is not a signature of %s by one of the signers", input,
                  input);
 }
 

@@ -56,7 +56,7 @@ static bool last_of_transcript(const char *path, struct buf *out, struct err *er
   }
   free(line);
   (void)fclose(file);
-  return out->n > 0 || err_set(err, ERR_INVALID, "%s holds no answer of the agent", path);
+  return out->n > 0 || err_set(err, ERR_INVALID, "%s contains no answer from the agent", path);
 }
 
 static bool stop_last_answer(const json_t *event, struct buf *out, struct err *err) {
@@ -251,7 +251,7 @@ static bool run_session(const struct stop_hook *hook, const json_t *event, const
   size_t n = 8;
   struct buf task = {0};
   if (!fs_own_program(program, sizeof program))
-    return err_set(err, ERR_IO, "segue does not find itself");
+    return err_set(err, ERR_IO, "segue cannot find its own program");
   (void)snprintf(flow, sizeof flow, "%s/claude-stop.yaml", folder);
   (void)snprintf(scenario, sizeof scenario, "%s/scenario.json", folder);
   const char *const given[][2] = {{"--cwd", cwd}, {"--logs", hook->logs}};
@@ -317,7 +317,7 @@ bool stop_hook_judge(const struct stop_hook *hook, const json_t *event, enum sto
     return false;
   if (*verdict == STOP_MUST_GO_ON && count >= hook->most) {
     struct buf said = {0};
-    buf_printf(&said, "segue lets it stop after %u times: ", count);
+    buf_printf(&said, "segue lets it stop after %u refusals: ", count);
     buf_append(&said, why->p, why->n);
     buf_deinit(why);
     *why = said;

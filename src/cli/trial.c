@@ -20,11 +20,12 @@ static bool trial_rules(struct trial_case *c, const json_t *rules, struct err *e
   json_array_foreach(rules, i, rule) {
     json_t *condition = json_is_string(rule) ? rule : json_at(rule, "condition");
     if (!json_is_string(condition))
-      return err_set(err, ERR_USAGE, "\"rules\" holds conditions: texts, or {\"condition\": text}");
+      return err_set(err, ERR_USAGE,
+                     "\"rules\" must contain conditions: texts, or {\"condition\": text}");
     json_array_append(c->rules, condition);
   }
   return json_array_size(c->rules) > 0 ||
-         err_set(err, ERR_USAGE, "\"rules\" must be there: a list of conditions");
+         err_set(err, ERR_USAGE, "\"rules\" must be a list of conditions");
 }
 
 bool trial_case_read(struct trial_case *c, struct str line, struct err *err) {
@@ -34,7 +35,7 @@ bool trial_case_read(struct trial_case *c, struct str line, struct err *err) {
   const json_t *report = json_at(c->line, "report"), *expected = json_at(c->line, "expected");
   const json_t *text = report != NULL ? report : json_at(c->line, "text");
   if (!json_is_string(text))
-    return err_set(err, ERR_USAGE, "\"text\" must be there and a string");
+    return err_set(err, ERR_USAGE, "\"text\" must be a string");
   c->text = json_view(text);
   c->id = json_string_value(json_at(c->line, "id"));
   c->movement = json_string_value(json_at(c->line, "movement"));
@@ -47,7 +48,8 @@ bool trial_case_read(struct trial_case *c, struct str line, struct err *err) {
   c->expected = (long)json_integer_value(expected);
   bool fits = c->expected >= 0 && c->expected <= (long)json_array_size(c->rules);
   return !c->expects || json_is_null(expected) || (json_is_integer(expected) && fits) ||
-         err_set(err, ERR_USAGE, "\"expected\" is a rule's number, or 0 or null when none holds");
+         err_set(err, ERR_USAGE,
+                 "\"expected\" must be a rule's number, or 0 or null if none holds");
 }
 
 void trial_case_deinit(struct trial_case *c) {

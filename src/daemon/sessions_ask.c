@@ -182,7 +182,7 @@ static bool resume_check(struct daemon_entry *e, bool says, struct err *err) {
   if (brief_is_over(&e->brief))
     return err_set(err, ERR_INVALID, "it has ended already: %s", e->brief.status);
   if (!e->brief.submitted)
-    return err_set(err, ERR_INVALID, "it was begun by segue run: segue resume goes on with it");
+    return err_set(err, ERR_INVALID, "it was started by segue run: segue resume continues it");
   return sessions_queued(ss) < LIMIT_QUEUE_COUNT ||
          err_set(err, ERR_LIMIT, "%u sessions wait already", LIMIT_QUEUE_COUNT);
 }

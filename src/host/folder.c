@@ -218,7 +218,7 @@ bool folder_release(const char *session, struct err *err) {
   json_t *said = folder_read(buf_c(&file));
   bool ok = true;
   if (is_held(buf_c(&file)))
-    ok = err_set(err, ERR_LOCKED, "a process runs it: %s", session);
+    ok = err_set(err, ERR_LOCKED, "a process is running it: %s", session);
   else if (!still_waits(said))
     ok = err_set(err, ERR_NOT_FOUND, "%s keeps no folder", session);
   else if (unlink(buf_c(&file)) != 0 && errno != ENOENT)

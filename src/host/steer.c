@@ -75,9 +75,9 @@ static bool check_provider(const json_t *name, const char *where, bool executes,
   if (word.n == 0)
     return err_set(err, ERR_INVALID, "%.80s must be a provider's name", where);
   if (str_eq_c(word, "command") && executes)
-    return err_set(
-        err, ERR_INVALID,
-        "provider command runs the command: of a movement; it cannot be chosen for others");
+    return err_set(err, ERR_INVALID,
+                   "provider command runs the command: of a movement; it cannot be chosen for "
+                   "other movements");
   if (registry_find(registry, word) != NULL)
     return true;
   registry_names(registry, &names);

@@ -44,9 +44,9 @@ void part_session_facts(struct html *h, const struct view_session *v,
   buf_clear(&text);
   buf_str(&text, v->status);
   if (v->resumable && v->submitted)
-    buf_puts(&text, ": segue resume --daemon goes on");
+    buf_puts(&text, ": segue resume --daemon continues");
   else if (v->resumable || str_eq_c(v->status, "open"))
-    buf_puts(&text, ": segue resume goes on");
+    buf_puts(&text, ": segue resume continues");
   part_fact(h, "status", buf_view(&text));
   part_fact(h, "because", v->message);
   fact_when(h, "started", v->started_ms);

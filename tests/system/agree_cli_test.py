@@ -160,7 +160,7 @@ def labelled():
         expect(box.segue("verify", box.logs).returncode == 0)
         for wrong, said in [((ids[0], "look", "3"), "from 1 to 2"), ((ids[0], "look", "x"), "from 1 to 2"),
                             ((ids[0], "peer", "1"), "has no movement"), (("ffff", "look", "1"), "ffff"),
-                            ((ids[0], "look", "1", "--turn", "9"), "no judged turn")]:
+                            ((ids[0], "look", "1", "--turn", "9"), "not a judged turn")]:
             expect(said in label(box, *wrong, "--by", "x", "--logs", box.logs, status=2), wrong)
         with open(box.logs + "/labels/labels.log", "r+b") as f:  # somebody changes one
             text = f.read()
@@ -172,7 +172,7 @@ def labelled():
 
 def nobody():
     with Box() as box:
-        expect(b"nobody" in box.segue("agree").stdout)
+        expect(b"nothing to compare" in box.segue("agree").stdout)
         expect(box.segue("agree", box.dir + "/none.ndjson").returncode == 2)
 
 

@@ -197,7 +197,7 @@ def batches_keep_their_order():
         expect(out[-1]["value"] == 7 and out[-1]["raw"] == "7", out[-1])
         for piece in (b"41 asked: first pass 90.2 %, after one correction 100.0 %", b"schema 4",
                       b"2 lines could not be asked",
-                      b"too few answers for advice: by these 41, 3.9 to 22.5 % fail at first"):
+                      b"too few answers for advice: going by these 41, 3.9 to 22.5 % fail at first"):
             expect(piece in done.stderr, piece, told(done))
         expect(len(box.log_paths()) == 41, len(box.log_paths()))
         verified(box, *box.log_paths()[:5])
@@ -260,7 +260,7 @@ def a_line_names_a_ready_schema():
         expect(out[0]["value"] == json.loads(GOOD) and out[1]["value"] == 7, out[:2])
         for i, name in ((2, "sentimnt"), (3, "./x.json")):
             message = out[i]["errors"][0]["message"]
-            expect(f'no ready schema "{name}": use address' in message, out[i])
+            expect(f'no built-in schema "{name}": use address' in message, out[i])
         expect(out[4]["outcome"] == "bad_line", out[4])
 
 
@@ -279,7 +279,7 @@ def enough_answers_give_advice():
     with Box() as box:
         lines = "".join(json.dumps({"id": i, "prompt": f"text {i}."}) + "\n" for i in range(8))
         done = ask(box, [{"times": 0, "text": BAD}], "--batch", "-", stdin=lines.encode())
-        for piece in (b"8 asked: first pass 0.0 %", b"over 10 % fail at first: mend the prompt"):
+        for piece in (b"8 asked: first pass 0.0 %", b"over 10 % fail at first: improve the prompt"):
             expect(piece in done.stderr, piece, told(done))
 
 
@@ -391,7 +391,7 @@ def corrected_items_are_not_printed_twice():
         expect(done.stdout == b'{"n":1}\n{"n":2}\n{"n":3}\n', told(done))
         replies[1] = {"purpose": "reask", "text": '[{"n": 9}, {"n": 2}]'}
         done = ask(box, replies, "x", "--stream", schema=json.dumps(ITEMS))
-        expect(done.returncode == 1 and b"does not begin with" in done.stderr, told(done))
+        expect(done.returncode == 1 and b"does not start with" in done.stderr, told(done))
 
 
 def hostile_prompts_and_answers():

@@ -220,13 +220,13 @@ def screen():
     worst = db.execute(
         "select l.workflow || '/' || j.movement, avg(exists(select 1 from stages s where s.log = j.log and"
         f" s.turn = j.turn and s.outcome <> 'matched')) as share {FROM} group by 1 order by 2 desc").fetchall()
-    first = text.split("Movements that fall through most\n")[1].splitlines()[:5]
+    first = text.split("Movements that most often fall through\n")[1].splitlines()[:5]
     for line, (name, share) in zip(first, worst):
         expect(name in line and f"{share * 100:.1f} %" in line, line, name, share)
     judges = db.execute(
         "select coalesce(provider || coalesce('/' || model, ''), ''), avg(outcome = 'unreadable') from stages"
         " where calls > 0 group by 1 order by 2 desc").fetchall()
-    first = text.split("Judges that cannot be read most\n")[1].splitlines()[:len(judges)]
+    first = text.split("Judges that most often cannot be read\n")[1].splitlines()[:len(judges)]
     for line, (name, share) in zip(first, judges):
         expect(name in line and f"{share * 100:.1f} %" in line, line, name, share)
     by = run(box, folder, "--by", "method").stdout.splitlines()
@@ -345,7 +345,7 @@ def words():
                             (("--since", "2026-13-01"), "--since 2026-13-01"), (("--since", "2026-02-30"), "how long"),
                             (("--method", "ai_jugde"), "did you mean ai_judge"), (("--method", "x,when"), "no method"),
                             (("--outcome", "complet"), "no status"),
-                            (("--json", "--csv"), "do not go together"), ((some + "/none.ndjson",), "cannot open")]:
+                            (("--json", "--csv"), "cannot be combined"), ((some + "/none.ndjson",), "cannot open")]:
             done = run(box, some, *wrong)
             expect(done.returncode == 2 and said in done.stderr, wrong, done.returncode, done.stderr)
         none = audit(box)  # no log folder yet

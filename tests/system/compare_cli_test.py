@@ -93,7 +93,7 @@ def they_part():
                 turn = [t[side] for t in got["turns"] if t[side] and t[side]["turn"] == j["turn"]][0]
                 expect((turn["rule"], turn["next"], turn["method"]) == (j["rule"], j["next"], j["method"]), turn, j)
         out = text(box, a, b)
-        expect("they part here:" in out and "rule 2 > work, structured_output" in out, out)
+        expect("they diverge here:" in out and "rule 2 > work, structured_output" in out, out)
 
 
 def many_turns():
@@ -143,8 +143,8 @@ def a_fork():
         expect(pairs == [(True, 1, None), (True, 2, None), (False, 3, 3), (False, 4, None), (False, 5, None)], pairs)
         expect(got["parting"] == 2 and got["turns"][2]["differs"] == ["verdict", "text"], got["turns"][2])
         shown = text(box, a, b)
-        expect("B was forked from A behind its record" in shown and "first 2 turns" in shown, shown)
-        expect("=    1    1  plan" in shown and "they part here:\n*    3    3  review" in shown, shown)
+        expect("B was forked from A after its record" in shown and "first 2 turns" in shown, shown)
+        expect("=    1    1  plan" in shown and "they diverge here:\n*    3    3  review" in shown, shown)
         back = compare(box, b, a)
         expect(back["shared"]["parent"] == "b" and back["turns"][0]["b"]["turn"] == 1 and not back["turns"][0]["a"], back)
         done = box.segue("fork", a, "--from", "work#2", "--scenario", box.file("g.json", always("w3")), "--logs", box.logs,
@@ -176,7 +176,7 @@ def a_parent_that_is_another():
         open(path, "wb").write(lines)
         got = compare(box, path, b)
         expect(got["shared"] == {"parent": "a", "turns": 0, "proven": False}, got["shared"])
-        expect("that record is another one now" in text(box, path, b), text(box, path, b))
+        expect("that record has changed since" in text(box, path, b), text(box, path, b))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def values_have_an_origin():
         expect(found["store"]["value"] == "postgres://other/x" and found["store"]["origin"] == "SEGUE_STORE", found["store"])
         write(box, "store: /somewhere\n")
         done = box.segue("ls")
-        expect(done.returncode == 2 and b"is no address of a store" in done.stderr, done)
+        expect(done.returncode == 2 and b"is not a store's address" in done.stderr, done)
         write(box, "provider: claude\nproviders: {azure: {type: openai, headers: {api-key: $SECRET, x: plain}}}\n")
         text = box.segue("config").stdout.decode()
         expect("claude" in text and path in text and "plain" not in text, text)

@@ -399,7 +399,7 @@ def resuming():
         for words, what in ((("--daemon", "odd/id"), b"not a session's id"),
                             (("--daemon", taken), b"has ended"),
                             (("--daemon", taken, "--logs", box.logs), b"leave out --logs"),
-                            (("--socket", box.socket, taken), b"goes with --daemon")):
+                            (("--socket", box.socket, taken), b"needs --daemon")):
             done = box.segue("resume", *words)
             expect(done.returncode != 0 and what in done.stderr and not done.stdout, words, done)
         verified(box, *box.begun())

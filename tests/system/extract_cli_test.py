@@ -250,7 +250,7 @@ def a_line_names_a_ready_schema():
     expect(seen[0]["value"] == good, seen[0])
     for line, name in ((seen[1], "sentimnt"), (seen[2], "./sentiment.json")):
         expect(line["value"] is None and line["errors"][0]["code"] == "schema", line)
-        expect(f'no ready schema "{name}": use address' in line["errors"][0]["message"], line)
+        expect(f'no built-in schema "{name}": use address' in line["errors"][0]["message"], line)
 
 
 def batch_takes_the_options():

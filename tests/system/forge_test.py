@@ -133,8 +133,8 @@ def wrong_ones_begin_nothing():
     with Box() as box:
         repository(box)
         flow = words(box)
-        cases = [(["--issue", "x"], "is no number"), (["--issue", "0"], "is no number"),
-                 (["--issue", "-3"], "is no number"), (["--issue", "1", "--pr", "2"], "not both"),
+        cases = [(["--issue", "x"], "is not the number"), (["--issue", "0"], "is not the number"),
+                 (["--issue", "-3"], "is not the number"), (["--issue", "1", "--pr", "2"], "not both"),
                  (["--issue", "1"], "has no remote")]
         for more, text in cases:
             done = box.segue("run", *flow, *more)
@@ -153,8 +153,8 @@ def wrong_ones_begin_nothing():
         os.chmod(box.dir + "/bin/gh", 0o755)
         box.env["PATH"] = box.dir + "/bin:/usr/bin:/bin"
         for answer, text in (({"fails": "could not resolve to an issue"}, "could not resolve"),
-                             ("no json", "did not answer with JSON"), ([], "names no title"),
-                             ({"title": 3}, "names no title")):
+                             ("no json", "did not answer with JSON"), ([], "has no title"),
+                             ({"title": 3}, "has no title")):
             said(box, [["issue view", answer]])
             done = box.segue("run", *flow, "--issue", "1")
             expect(done.returncode == 2 and text in done.stderr.decode(), answer, done)
@@ -230,7 +230,7 @@ def one_that_cannot_be_opened():
         forge(box, [["pr list", []], ["pr create", {"fails": "GraphQL: no commits between"}]])
         run(box, "true")
         done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode == 2 and b"has committed nothing" in done.stderr, done)
+        expect(done.returncode == 2 and b"has no commits" in done.stderr, done)
         run(box, name="b.yaml")
         done = box.segue("pr", "last", "--logs", box.logs)
         expect(done.returncode != 0 and b"is pushed, but" in done.stderr and b"no commits" in done.stderr, done)
@@ -277,7 +277,7 @@ def comments_make_a_fork():
         made = next(r["data"] for r in of_type(log, "workspace") if r["event"] == "made")
         expect(made["base"] == git(box, "rev-parse", branch), "it begins where the parent stands", made)
         done = box.segue("pr", "last", "--logs", box.logs)
-        expect(done.returncode == 0 and b"pull/4 (it was open" in done.stdout, done)
+        expect(done.returncode == 0 and b"pull/4 (it was already open" in done.stdout, done)
         expect(git(box, "rev-parse", branch, at=box.dir + "/remote.git") ==
                git(box, "rev-parse", made["branch"]), "the same pull request has the fork's work")
         view["headRefName"] = "theirs"

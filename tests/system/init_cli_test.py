@@ -40,7 +40,7 @@ def nothing_is_written_over():
         with open(path, "w") as f:
             f.write("my own")
         done = box.segue("init", "mine", "--json")
-        expect(done.returncode == 2 and b"is there already" in done.stderr, done)
+        expect(done.returncode == 2 and b"exists already" in done.stderr, done)
         done = json.loads(box.segue("init", "second", "--json").stdout)
         expect(done["written"] == [".segue/workflows/second.yaml"], done)
         expect(".segue/facets/personas/worker.md" in done["kept"], done)

@@ -127,7 +127,7 @@ def one_that_was_cut_off_in_a_merge():
             f.write("kept\n")
         words = ["integrate", "--cwd", own["path"], *[m["branch"] for m in made if m is not own]]
         done = box.segue(*words)
-        expect(done.returncode == 2 and b"was cut off" in done.stderr, "by hand", done)
+        expect(done.returncode == 2 and b"was interrupted" in done.stderr, "by hand", done)
         done = box.segue(*words, env={"SEGUE_SESSION": log[0]["session"]})
         expect(done.returncode == 0, done.stdout, done.stderr)
         expect(git(box, "status", "--porcelain", at=own["path"]) == "?? mine", "its tree")

@@ -163,8 +163,8 @@ check "a model that is not UTF-8" 2 '--model.*UTF-8' "$@" --stages phase1_tag --
 check "a rule that is none" 2 'segue judge: --rule 2: .*empty' --rule a --rule '' --stages phase1_tag
 check "a when that is none" 2 'segue judge: --rule 1: ' --rule 'when(exit = 0)' --rule b --stages phase1_tag
 check "no rule" 2 'give at least one --rule' --name review
-check "an unknown stage" 2 'is no stage' "$@" --stages tag
-check "a stage twice" 2 'stands twice' "$@" --stages phase1_tag,phase1_tag
+check "an unknown stage" 2 'is not a stage' "$@" --stages tag
+check "a stage twice" 2 'is listed twice' "$@" --stages phase1_tag,phase1_tag
 check "no judge" 2 'can(not)? judge' "$@"
 check "script without a scenario" 2 'give --scenario' "$@" -p script
 check "too many reasks" 2 'max-reasks must be' "$@" --max-reasks 99

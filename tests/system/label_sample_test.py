@@ -53,7 +53,8 @@ def weighed():
         made(box, 22, 8)
         before = {p: open(p, "rb").read() for p in box.log_paths()}
         text = sample(box, ["1", "x", "7", "2", "q"], "10", "--by", "method", "--as", "ann", "--blind")
-        expect("that is no rule's number" in text and "2 of 10 labelled: the same command goes on" in text, text)
+        expect("that is not the number of a rule" in text and
+               "2 of 10 labelled: run it again to go on" in text, text)
         shown = text.split("rule (0 to 2")[0]
         expect("1  good" in shown and "the verdict was" not in shown, shown)
         text = sample(box, ["s", "2", "1", "1", "2", "1", "1", "2"], "10", "--by", "method", "--as", "ann", "--blind")
@@ -81,7 +82,7 @@ def weighed():
         free = [s for s in method if s not in {r["session"] for r in got}][0]
         expect(box.segue("label", free, "look", "2", "--as", "ann", "--logs", box.logs).returncode == 0)
         done = box.segue("agree", box.logs, "--json")
-        expect(b"1 labels that nobody drew" in done.stderr, done.stderr)
+        expect(b"1 labels outside the samples" in done.stderr, done.stderr)
         again = [p for p in map(json.loads, done.stdout.splitlines()) if p["first"] == "label ann"][0]
         expect(again["turns"] == 10, again)
         expect(before == {p: open(p, "rb").read() for p in box.log_paths()}, "a log was changed")
@@ -116,12 +117,12 @@ def keys():
             while seen.count(text) < n:
                 seen += os.read(fd, 4096)
 
-        until(b"q ends)?", 1)
+        until(b"q quits)?", 1)
         os.write(fd, b"9")
-        until(b"no rule's number", 1)
-        until(b"q ends)?", 2)
+        until(b"not the number of a rule", 1)
+        until(b"q quits)?", 2)
         os.write(fd, b"1")
-        until(b"q ends)?", 3)
+        until(b"q quits)?", 3)
         os.write(fd, b"\x03")
         until(b"1 of 3 labelled", 1)
         expect(b"the verdict was rule 1" in seen, seen)
@@ -140,7 +141,7 @@ def mistakes():
             expect(said in sample(box, ["1"], *words, "--as", "ann", status=2), words)
         done = box.segue("label", box.logs, "--sample", "2")
         expect(done.returncode == 2 and b"--as NAME" in done.stderr, done.stderr)
-        for words, said in [(("--blind", "last", "look", "1"), b"goes with --sample"), (("last", "look"), b"--sample N"),
+        for words, said in [(("--blind", "last", "look", "1"), b"needs --sample"), (("last", "look"), b"--sample N"),
                             ((), b"--sample N")]:
             done = box.segue("label", *words)
             expect(done.returncode == 2 and said in done.stderr, words, done.stderr)

@@ -117,7 +117,7 @@ def doctor_tells_first_what_is_there():
         expect(providers == sorted(providers, key=lambda s: s != "ok"), providers)
         [config] = [f for f in found if f["what"] == "configuration"]
         expect(box.dir + "/home/config/segue/config.yaml" in config["text"] and
-               "not there" in config["text"], config)
+               "does not exist" in config["text"], config)
 
 
 def a_row_is_one_line():

@@ -67,7 +67,7 @@ def merges():
         expect(git(box, "show", "main:a") == "one\nmore", "main")
         expect(open(box.cwd + "/a").read() == "one\nmore\n", "its folder")
         expect(git(box, "rev-list", "--merges", "--count", "main") == "1", "a merge")
-        expect(b"is in already" in asked(box, "merge", "last").stdout, "twice")
+        expect(b"is already merged" in asked(box, "merge", "last").stdout, "twice")
         run(box, "echo second > c", name="second.yaml")
         git(box, "branch", "other")
         done = json.loads(asked(box, "merge", "last", "--squash", "--into", "other", "--json").stdout)
@@ -76,7 +76,7 @@ def merges():
         expect(not os.path.exists(box.cwd + "/c"), "main is another branch")
         write(box, "a", "mine\n")
         done = asked(box, "merge", "last", status=2)
-        expect(b"changes that are not committed" in done.stderr, done.stderr)
+        expect(b"uncommitted changes" in done.stderr, done.stderr)
         expect(b"there is no branch nothing" in asked(box, "merge", "last", "--into", "nothing",
                                                       status=2).stderr, "no branch")
         del branch
@@ -147,7 +147,7 @@ def resolves():
         expect(git(box, "log", "-1", "--format=%P", own).split() == [git(box, "rev-parse", branch_of), before],
                "its commit is the merge")
         expect(git(box, "status", "--porcelain", "--untracked-files=no") == "", "main tree")
-        expect(b"is in already" in asked(box, "merge", branch_of[6:]).stdout, "the first one too")
+        expect(b"is already merged" in asked(box, "merge", branch_of[6:]).stdout, "the first one too")
         verified(box, *box.begun())
 
 
@@ -161,7 +161,7 @@ def a_resolution_that_changes_nothing_is_a_merge_too():
             {"movement": "fix", "text": "[FIX:1]", "write": {"a": "ours\n"}}]}))
         asked(box, "merge", "last", "--resolve", "fix", "-s", replies, "-q")
         expect(git(box, "show", "main:a") == "ours", "ours")
-        expect(b"is in already" in asked(box, "merge", "last").stdout, "twice")
+        expect(b"is already merged" in asked(box, "merge", "last").stdout, "twice")
 
 
 def a_fork_goes_on_from_the_branch():
@@ -242,18 +242,18 @@ def integrates_nothing_of_this():
         for hostile in ("none", "--output=x", "-x", "../x", "x..x", "a b"):
             expect(b"there is no branch" in integrated(box, "--", hostile, status=2).stderr, hostile)
         write(box, "a", "mine\n")
-        expect(b"not committed" in integrated(box, "x", status=2).stderr, "dirty")
+        expect(b"uncommitted" in integrated(box, "x", status=2).stderr, "dirty")
         git(box, "checkout", "-q", "a")
         # A merge of somebody else's is not touched; nor one of segue's that was cut off here.
         branch(box, "y", lambda: write(box, "a", "y\n"))
         write(box, "a", "z\n")
         commit(box)
         git(box, "merge", "y", ok=False)
-        expect(b"a merge is under way" in integrated(box, "y", status=2).stderr, "his own")
+        expect(b"a merge is in progress" in integrated(box, "y", status=2).stderr, "his own")
         git(box, "merge", "--abort")
         with open(box.cwd + "/.git/SEGUE_MERGE", "w") as f:
             f.write("merging " + git(box, "rev-parse", "y") + "\n")
-        expect(b"was cut off" in integrated(box, "y", status=2).stderr, "in the main tree")
+        expect(b"was interrupted" in integrated(box, "y", status=2).stderr, "in the main tree")
         os.remove(box.cwd + "/.git/SEGUE_MERGE")
         done = box.segue("integrate", "x", "--cwd", box.dir)
         expect(done.returncode == 2 and b"not a git repository" in done.stderr, done)
@@ -269,7 +269,7 @@ def discards():
         with open(path + "/new", "w") as f:
             f.write("x")
         done = asked(box, "discard", "last", "--yes", status=2)
-        expect(b"not committed" in done.stderr and os.path.exists(path), done.stderr)
+        expect(b"uncommitted" in done.stderr and os.path.exists(path), done.stderr)
         asked(box, "discard", "last", "--yes", "--force")
         expect(worktrees(box) == {} and not os.path.exists(path), "worktree")
         expect(git(box, "branch", "--format=%(refname:short)") == "main", "branch", branch)
@@ -302,7 +302,7 @@ def removes():
         with open(path + "/new", "w") as f:
             f.write("x")
         done = asked(box, "rm", "last", status=2)
-        expect(b"not committed" in done.stderr and os.path.exists(session), done.stderr)
+        expect(b"uncommitted" in done.stderr and os.path.exists(session), done.stderr)
         os.remove(path + "/new")
         done = asked(box, "rm", "last")
         expect(b"its branch stays" in done.stderr and branch.encode() in done.stderr, done.stderr)
@@ -319,7 +319,7 @@ def removes():
         run(box, "kill -9 $PPID", ok=False, name="third.yaml")
         expect(asked(box, "rm", "--older-than", "0s").stdout == b"0 removed\n", "one that can go on")
         expect(asked(box, "rm", "--older-than", "0s", "--stopped").stdout == b"1 removed\n", "stopped")
-        expect(b"name sessions, or say" in asked(box, "rm", status=2).stderr, "nothing named")
+        expect(b"name sessions, or give" in asked(box, "rm", status=2).stderr, "nothing named")
 
 
 ECHO = """

@@ -55,8 +55,8 @@ def an_end_stays_one():
             expect(done.returncode == 0 and json.loads(done.stdout)["state"] == "complete", done.stdout)
             expect(box.segue("resume", path).returncode == status, name)
             done = box.segue("resume", path, "--rule", "1")
-            expect(done.returncode == 2 and f"has ended, for good: {outcome}".encode() in done.stderr, done)
-            expect(b"goes on" not in box.segue("show", path).stdout, name)
+            expect(done.returncode == 2 and f"has ended for good: {outcome}".encode() in done.stderr, done)
+            expect(b"continues" not in box.segue("show", path).stdout, name)
             expect(records(path) == before, name, "was changed")
     return ", ".join(ENDED)
 

@@ -257,7 +257,7 @@ def plan_and_graph_tell_of_persons():
         workflow = box.file("w.yaml", text)
         plan = told(box, "plan", "-q", workflow)
         expect("asks a person: Which database for {task}?  > show, COMPLETE" in plan and
-               "cat, after a person's approval  > COMPLETE" in plan, plan)
+               "cat, after approval by a person  > COMPLETE" in plan, plan)
         movements = json.loads(told(box, "plan", "-q", "--json", workflow))["movements"]
         expect(movements[0]["asks"] == "Which database for {task}?" and "approve" not in movements[0] and
                movements[1]["approve"] is True, movements)
@@ -311,7 +311,7 @@ def an_approval_shows_the_lines_that_were_changed():
         expect("+y" in asked["diff"] and "\x1b" not in asked["diff"] and "same" not in asked["diff"], asked["diff"][:400])
         expect(asked["diff_cut"] is True and len(asked["diff"].encode()) <= 65536 * 2, len(asked["diff"]))
         shown = told(box, "inbox", "--diff")
-        expect("+y" in shown and "too long to be shown" in shown and "\x1b" not in shown, shown[-400:])
+        expect("+y" in shown and "more than can be shown" in shown and "\x1b" not in shown, shown[-400:])
         expect(not os.path.exists(box.cwd + "/ran"), "a program of the repository's ran")
 
 
@@ -408,10 +408,10 @@ def what_was_answered_is_waited_for():
     with Box() as box:
         log = start(box, "name: ask\nmovements:\n  - name: which\n    ask: {question: 'Which one?'}\n"
                     "    rules: [{condition: when(true), next: COMPLETE}]\n")
-        expect("no process runs" not in box.segue("show", log, "--follow").stderr.decode(), "it waits for a person")
+        expect("no process is running" not in box.segue("show", log, "--follow").stderr.decode(), "it waits for a person")
         told(box, "answer", log, "the blue one")
         done = box.segue("show", log, "--follow")
-        expect("no process runs this session" in done.stderr.decode(), "it was looked at once only:", done)
+        expect("no process is running this session" in done.stderr.decode(), "it was looked at once only:", done)
         told(box, "resume", log)
         expect("COMPLETE" in told(box, "show", log, "--follow"), "it is over")
 

@@ -93,9 +93,9 @@ def shows_each_vote_of_a_panel():
 
 def says_what_is_never_asked():
     with Box() as box:
-        for rules, judge, word in ((["done"], None, b"one label only"),
+        for rules, judge, word in ((["done"], None, b"only one label"),
                                    (["when(true)"], None, b"no label"),
-                                   (["done", "done && when(true)"], None, b"one label only"),
+                                   (["done", "done && when(true)"], None, b"only one label"),
                                    (["a", "b"], {"stages": ["phase1_tag", "ai_judge"]},
                                     b"judge.stages leaves out structured_output"),
                                    (["a", "b"], None, None)):

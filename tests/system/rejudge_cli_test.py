@@ -182,11 +182,11 @@ def mistakes():
         made(box, 1)
         for words, said in [(("--repeat", "0"), "from 1 to"), (("--panel", "script"), "two to"),
                             (("--panel", "script,nobody"), "nobody"), (("--agree", "2"), "needs --panel"),
-                            (("--stages", "look"), "no stage"), (("--stages", "ai_judge,ai_judge"), "twice"),
+                            (("--stages", "look"), "not a stage"), (("--stages", "ai_judge,ai_judge"), "twice"),
                             (("--provider", "nobody"), "nobody"), (("--provider", "look=script"), "one judge"),
                             (("--max-cost", "-1"), "dollars"), (("--max-cost", "1x"), "dollars"),
                             (("--max-calls", "0"), "from 1"), (("--as", ""), "1 to 100"),
-                            (("--prompts", "/nowhere"), "no folder"), (("--permute",), "--repeat"),
+                            (("--prompts", "/nowhere"), "not a folder"), (("--permute",), "--repeat"),
                             (("--prompts", box.cwd), "no template"), (("--language", "xx"), "en or ja"),
                             (("--since", "soon"), "how long ago"), (("--min-stages", "x"), "from 1"),
                             (("--concurrency", "1000"), "from 1 to 64"), ((box.dir + "/none.ndjson",), "none")]:
@@ -199,7 +199,7 @@ def mistakes():
             f.seek(0)
             f.write(text)
         done = box.segue("rejudge", box.logs, "--yes", "--dry-run")
-        expect(done.returncode == 0 and b"1 log is not sound" in done.stdout, done.stdout)
+        expect(done.returncode == 0 and b"1 log is not intact" in done.stdout, done.stdout)
 
 
 def ended_everywhere():
@@ -302,7 +302,7 @@ def a_long_wait_is_told():
         expect(b"waiting 3600 s: come back later" in line, line)
         process.send_signal(signal.SIGINT)
         out, rest = process.communicate(timeout=WAIT_S)
-        expect(process.returncode == 130 and b"interrupted: the same command goes on" in out, process.returncode, out)
+        expect(process.returncode == 130 and b"interrupted: run the same command again to continue" in out, process.returncode, out)
         expect(b"waiting" not in rest, "two waits that end together are told twice", rest)
 
 

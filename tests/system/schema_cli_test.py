@@ -121,7 +121,7 @@ def grammar_and_dialects():
     with Box() as box:
         text = '{"type":"object","properties":{"a":{"type":"array","uniqueItems":true}}}'
         out, err = schema(box, "-", "--as", "gbnf", stdin=text)
-        expect(out.startswith("root ::= ") and "1 keyword is not held" in err, out, err)
+        expect(out.startswith("root ::= ") and "1 keyword is not expressed" in err, out, err)
         out, err = schema(box, "-", "--as", "gbnf", "--report", stdin=text)
         line = json.loads(out)
         expect(line["pointer"] == "/properties/a/uniqueItems" and line["as"] == "gbnf" and

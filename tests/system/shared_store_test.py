@@ -313,7 +313,7 @@ def wrong_addresses():
                 ("postgres://db.example.org/db?sslmode=allow", b"sslmode=verify-full"),
                 ("postgres://localhost/db?nonsense=1", b"no address of a store"),
                 ("mysql://localhost/db", b"no address of a store"),
-                ("/some/folder", b"no address of a store")):
+                ("/some/folder", b"is not a store's address")):
             for words in (("ls",), ("store", "status")):
                 done = box.segue(*words, "--store", url)
                 expect(done.returncode == 2 and says in done.stderr, url, words, done)

@@ -122,7 +122,7 @@ def a_verdict_of_a_person():
             expect(f.read() == "built\n", "the command ran again")
         shown = box.segue("show", path, "build").stdout.decode()
         expect("exit 3 is 4 here" in shown and f"by: {ME['name']}" in shown, shown)
-        refused(box, path, "--rule", "1", word="has ended, for good: complete")
+        refused(box, path, "--rule", "1", word="has ended for good: complete")
         expect(resume(box, path, status=0).count("tell") == 0, "it ran again")
 
 
@@ -176,7 +176,7 @@ def final_ones():
                                            "exit == 0), next: COMPLETE}\n      - {condition: when(exit == 3), next: ABORT"),
                       status=3)
         for flags in (["--rule", "1"], ["--max-movements", "9"], ["--provider", "script"]):
-            refused(box, path, *flags, word="has ended, for good: abort")
+            refused(box, path, *flags, word="has ended for good: abort")
         expect("ABORT" in resume(box, path, status=3), "it is another end")
 
 
@@ -437,7 +437,7 @@ def a_fork_begins_where_it_was():
         now = tree(box)
         expect(all(now[k] == v for k, v in before.items()), "the parent was touched")
         shown = box.segue("show", path).stdout.decode()
-        expect(f"{log[0]['session']}, behind its record {start['seq'] - 1}" in shown, shown)
+        expect(f"{log[0]['session']}, after its record {start['seq'] - 1}" in shown, shown)
         # whole without it
         os.unlink(parent)
         for words in (("show", path), ("show", path, "review"), ("verify", path), ("resume", path, "-q")):

@@ -53,7 +53,7 @@ def the_second_is_skipped():
         first, said = submit(box, "--unique", "nightly")
         expect(said == "", said)
         again, said = submit(box, "--unique", "nightly")
-        expect(again == first and "nightly runs already: nothing was submitted" in said, again, said)
+        expect(again == first and "nightly is already running: nothing was submitted" in said, again, said)
         again, _ = submit(box, "--unique", "nightly", "--if-running", "skip", "--json")
         expect(json.loads(again)["id"] == first, again)
         other, said = submit(box, "--unique", "weekly", "--cwd", box.dir + "/tmp")
@@ -136,7 +136,7 @@ def a_late_timer_submits_nothing():
         now = time.time()
         hour_ago, in_an_hour = (time.strftime("%H:%M", time.gmtime(now + s)) for s in (-3600, 3600))
         printed, said = submit(box, "--not-after", hour_ago)  # no daemon is asked
-        expect(printed == "" and f"it is after {hour_ago}: nothing was submitted" in said, printed, said)
+        expect(printed == "" and f"it is past {hour_ago}: nothing was submitted" in said, printed, said)
         box.serve()
         sid, _ = submit(box, "--not-after", in_an_hour)
         limit = records(box.log(sid))[0]["config"]["not_after"]
@@ -148,7 +148,7 @@ def a_late_timer_submits_nothing():
 def mistakes():
     with DaemonBox() as box:
         box.serve()
-        for words, word in ((("--if-running", "skip"), "goes with --unique"),
+        for words, word in ((("--if-running", "skip"), "needs --unique"),
                             (("--unique", "k", "--if-running", "stop"), "skip or queue"),
                             (("--unique", ""), "1 to 128 bytes"),
                             (("--unique", "k" * 129), "1 to 128 bytes"),

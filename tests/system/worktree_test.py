@@ -304,7 +304,7 @@ def mistakes_are_told():
             done = run(box, ok=False, flags=flags)
             expect(done.returncode == 2 and said in done.stderr, flags, done.stderr)
         done = run(box, ok=False, flags=["--base", "nowhere"])
-        expect(done.returncode == 2 and b"--base nowhere is no commit" in done.stderr,
+        expect(done.returncode == 2 and b"--base nowhere is not a commit" in done.stderr,
                done.stdout)
         done = run(box, ok=False, flags=["--branch", "main"])
         expect(done.returncode == 2 and b"there is a branch main already" in done.stderr,

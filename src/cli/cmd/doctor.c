@@ -71,11 +71,11 @@ static void look_at_logs(struct doctor_report *r) {
   bool exists = stat(dir, &st) == 0;
   if (exists && !S_ISDIR(st.st_mode))
     doctor_find(r, FINDING_PROBLEM, "logs", dir,
-                "this is no folder: remove it, or set SEGUE_LOGS to another");
+                "this is not a folder: remove it, or set SEGUE_LOGS to another one");
   else if (exists && access(dir, W_OK | X_OK) != 0)
-    doctor_find(r, FINDING_PROBLEM, "logs", dir,
-                "the folder cannot be written to: change its permissions, or set SEGUE_LOGS to "
-                "another");
+    doctor_find(
+        r, FINDING_PROBLEM, "logs", dir,
+        "the folder is not writable: change its permissions, or set SEGUE_LOGS to another one");
   else
     doctor_find(r, FINDING_OK, "logs", dir, NULL);
 }
@@ -105,20 +105,21 @@ static void look_at_sandbox(struct doctor_report *r, const struct config *user) 
                  "agents run with %s%s%s (Landlock %d: files%s%s%s); limits by %s", level,
                  by ? " by " : "", by ? by : "", version, version >= 4 ? ", TCP" : "",
                  version >= 6 ? ", signals, abstract sockets" : "",
-                 version < 3 ? "; a file that may not be written can be emptied" : "",
+                 version < 3 ? "; a file that must not be written can still be truncated" : "",
                  json_string_value(json_object_get(sandbox, "limits_by")));
   char place[256];
   const char *no = sandbox_bwrap_why_not(place, sizeof place);
   if (no == NULL)
     doctor_find(r, FINDING_OK, "bubblewrap", place, NULL);
   else
-    doctor_find(r, FINDING_NOTE, "bubblewrap", no,
-                "without it there is no mechanism: bwrap, and no network: api but in containers");
+    doctor_find(
+        r, FINDING_NOTE, "bubblewrap", no,
+        "without it there is no mechanism: bwrap, and network: api works only in containers");
   if (sandbox_bwrap_alone())
     doctor_find(r, FINDING_NOTE, "AppArmor",
-                "it gives namespaces of users to /usr/bin/bwrap and few others: sandboxes that "
-                "clients bring themselves (codex, browsers) fail here, podman needs its package",
-                "let segue hold them, which needs none: sandbox: guard");
+                "it allows user namespaces only to /usr/bin/bwrap and a few others: clients' own "
+                "sandboxes (codex, browsers) fail here, and podman needs its package",
+                "let segue sandbox them, which needs no namespaces: sandbox: guard");
   const char *none, *engine = sandbox_engine(user->sandbox, &none);
   if (engine != NULL)
     doctor_find(r, FINDING_OK, "containers", engine, NULL);
@@ -150,7 +151,8 @@ static void look_at_configuration(struct doctor_report *r) {
     return;
   (void)snprintf(path, sizeof path, "%s/config.yaml", dir);
   bool is_there = access(path, F_OK) == 0;
-  (void)snprintf(text, sizeof text, "%s%s", path, is_there ? "" : " (not there: none is needed)");
+  (void)snprintf(text, sizeof text, "%s%s", path,
+                 is_there ? "" : " (does not exist; none is needed)");
   doctor_find(r, FINDING_OK, "configuration", text, NULL);
 }
 
@@ -184,11 +186,12 @@ static void look_at_linger(struct doctor_report *r) {
     return;
   (void)snprintf(path, sizeof path, "/var/lib/systemd/linger/%.200s", user->pw_name);
   if (access(path, F_OK) == 0)
-    doctor_find(r, FINDING_OK, "services", "yours run without a login, and after a reboot", NULL);
+    doctor_find(r, FINDING_OK, "services", "your services run without a login, and after a reboot",
+                NULL);
   else
     doctor_find(r, FINDING_NOTE, "services",
-                "a daemon or a timer of yours ends when you log out, and waits for you after a "
-                "reboot",
+                "your daemons and timers end when you log out, and after a reboot they wait until "
+                "you log in",
                 "loginctl enable-linger");
 }
 

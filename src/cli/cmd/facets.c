@@ -89,8 +89,7 @@ static int facets_run(int argc, char **argv) {
                     "beside a workflow\n");
   if (foreign[0])
     fprintf(stderr,
-            "segue facets: %s is not looked into: it is another user's, or others may write "
-            "to it\n",
+            "segue facets: %s is ignored: it belongs to another user, or others can write to it\n",
             foreign);
   json_decref(list);
   arena_deinit(&arena);

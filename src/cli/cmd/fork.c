@@ -59,7 +59,7 @@ static json_t *fork_body(const struct cli_args *args, struct err *err) {
   json_t *body = json_object();
   const char *cwd = cli_value(args, "cwd");
   bool ok = cli_value(args, "from") != NULL ||
-            err_set(err, ERR_USAGE, "say where it begins: --from MOVEMENT, or MOVEMENT#N");
+            err_set(err, ERR_USAGE, "say where to start: --from MOVEMENT, or MOVEMENT#N");
   ok = ok && body_text(args, body, "from", err) && take_instruction(args, body, err) &&
        body_steer(args, body, err) && (cwd == NULL || body_path(body, "cwd", "--cwd", cwd, err));
   if (ok)
@@ -89,7 +89,7 @@ static bool find_by_branch(const struct cli_args *args, const char *branch, stru
   }
   return trees_find_branch(branch, cli_value(args, "logs"), ref, &why) ||
          err_set(err, ERR_NOT_FOUND,
-                 "no session here worked on the pull request's branch %.200s: begin one with segue "
+                 "no session here worked on the pull request's branch %.200s: start one with segue "
                  "run WORKFLOW --pr N",
                  branch);
 }
@@ -102,10 +102,10 @@ static bool take_pull_request(const struct cli_args *args, struct fork_wish *w,
     return false;
   const char *branch = json_string_value(got->item.head);
   if (branch == NULL)
-    return err_set(err, ERR_INVALID, "the pull request names no branch");
+    return err_set(err, ERR_INVALID, "the answer about the pull request names no branch");
   if (json_array_size(got->item.said) + json_array_size(got->item.red) == 0)
     return err_set(err, ERR_NOT_FOUND,
-                   "pull request %ld has no comment and no red check: there is nothing to do",
+                   "pull request %ld has no comments and no failed checks: there is nothing to do",
                    got->item.number);
   if (!find_by_branch(args, branch, ref, err))
     return false;
@@ -145,13 +145,14 @@ static int fork_run(int argc, char **argv) {
     return status;
   bool there = cli_flag(&args, "daemon"), pr = cli_value(&args, "pr") != NULL;
   if (pr && there)
-    (void)err_set(&err, ERR_USAGE, "--pr is for a fork in this terminal: leave out --daemon");
+    (void)err_set(&err, ERR_USAGE,
+                  "--pr only works for a fork in this terminal: leave out --daemon");
   else if (!pr && args.word_count == 0)
     (void)err_set(&err, ERR_USAGE, "name the session, or give --pr N");
   if (err.code != ERR_NONE)
     return cli_fail("fork", &err);
   if (!there && cli_value(&args, "socket")) {
-    (void)err_set(&err, ERR_USAGE, "--socket goes with --daemon");
+    (void)err_set(&err, ERR_USAGE, "--socket needs --daemon");
     return cli_fail("fork", &err);
   }
   json_t *body = fork_body(&args, &err);

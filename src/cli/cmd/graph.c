@@ -57,7 +57,7 @@ static bool graph_session(const struct cli_args *args, struct workflow *workflow
     ok = err_set(err, ERR_INVALID, "the log is damaged at record %llu: %s",
                  (unsigned long long)book.records + 1, book.damage.text);
   if (ok && *graph == NULL)
-    ok = err_set(err, ERR_NOT_FOUND, "there is no record in the log");
+    ok = err_set(err, ERR_NOT_FOUND, "the log has no records");
   book_close(&book);
   return ok;
 }
@@ -79,8 +79,8 @@ static void graph_print(const struct cli_args *args, const struct graph *graph, 
   long strangers = graph_strangers(graph);
   if (strangers > 0)
     fprintf(stderr,
-            "segue graph: %ld turn%s of the session fit%s no movement of this file: leave "
-            "FILE out to draw the session's own workflow\n",
+            "segue graph: %ld turn%s of the session match%s no movement in this file: leave FILE "
+            "out to draw the session's own workflow\n",
             strangers, strangers == 1 ? "" : "s", strangers == 1 ? "s" : "");
 }
 

@@ -7,14 +7,11 @@
 #include <string.h>
 
 static const char exit_help[] =
-    "  0  COMPLETE (of other commands: done, nothing to complain about)\n"
-    "  1  failed, stopped resumably (segue resume goes on), or what it printed was lost\n"
-    "  2  bad usage or file\n"
-    "  3  ABORT\n"
-    "  4  no rule matched (stopped: segue resume --rule N is your verdict)\n"
-    "  5  max_movements was reached (stopped: segue resume --max-movements N)\n"
-    "  6  cancelled\n"
-    "130  interrupted (after a clean, logged stop)\n";
+    "  0  COMPLETE (for other commands: done, no problems found)\n  1  failed, stopped resumably "
+    "(segue resume continues), or its output was lost\n  2  bad usage or file\n  3  ABORT\n  4  no "
+    "rule matched (stopped: segue resume --rule N is your verdict)\n  5  max_movements was reached "
+    "(stopped: segue resume --max-movements N)\n  6  cancelled\n130  interrupted (after a clean, "
+    "logged stop)\n";
 
 static const char expressions_help[] =
     "An invariant is an expression about one JSON value that must be true (segue check "
@@ -126,8 +123,8 @@ static void print_wrapped(const char *text) {
 }
 
 static void first_page(void) {
-  print_wrapped("usage: segue COMMAND [arguments]\n"
-                "Runs coding agents through workflows, judges where to go next, keeps the proof.");
+  print_wrapped("usage: segue COMMAND [arguments]\nRuns coding agents through workflows, judges "
+                "where to go next, and keeps the proof.");
   for (size_t g = 0; g < ARRAY_LEN(help_groups); g++)
     print_group(g);
   bool more = false;

@@ -55,11 +55,11 @@ static bool read_hook(struct stop_hook *hook, const struct cli_args *args,
   if (most != NULL) {
     unsigned long number = strtoul(most, &end, 10);
     if (end == most || *end != '\0' || number > 1000)
-      return err_set(err, ERR_USAGE, "--most %s is no number up to 1000", most);
+      return err_set(err, ERR_USAGE, "--most %s is not a number from 1 to 1000", most);
     hook->most = (unsigned)number;
   }
   return n >= 2 || err_set(err, ERR_USAGE,
-                           "write two rules or more, the first for an agent that may stop: --rule "
+                           "give two rules or more; with the first one the agent may stop: --rule "
                            "done --rule 'not done'");
 }
 
@@ -167,7 +167,8 @@ static json_t *settings_with(const char *path, bool is_there, const char *line, 
   }
   if (!json_is_array(stop)) {
     json_decref(settings);
-    return (void)err_set(err, ERR_INVALID, "%s: its hooks are not as Claude Code has them", path),
+    return (void)err_set(err, ERR_INVALID,
+                         "%s: its hooks are not in the form that Claude Code uses", path),
            NULL;
   }
   json_t *ours = hook_that_is_there(stop);
@@ -206,7 +207,7 @@ static bool agreed(const struct cli_args *args, const char *path) {
     return true;
   (void)fflush(stdout);
   if (!isatty(STDIN_FILENO)) {
-    fprintf(stderr, "segue hook: nothing was written: --yes writes it\n");
+    fprintf(stderr, "segue hook: nothing was written; --yes writes it\n");
     return false;
   }
   fprintf(stderr, "Write %s? [y/N] ", path);

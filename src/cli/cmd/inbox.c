@@ -121,7 +121,7 @@ static void inbox_add_diff(const struct cli_args *args, json_t *item) {
 static void inbox_put_diff(const json_t *item) {
   inbox_put_text(str_from(inbox_word(item, "diff")));
   if (json_is_true(json_object_get(item, "diff_cut")))
-    printf("    ... and more, which is too long to be shown here\n");
+    printf("    ... and more than can be shown here\n");
 }
 
 /* Shows what the session used so far, where its log says so. */
@@ -211,7 +211,7 @@ static int inbox_run(int argc, char **argv) {
       inbox_put_item(item);
   }
   if (json_array_size(list) == 0 && !cli_flag(&args, "json"))
-    fprintf(stderr, "nothing waits for you\n");
+    fprintf(stderr, "nothing is waiting for you\n");
   json_decref(list);
   return STATUS_COMPLETE;
 }

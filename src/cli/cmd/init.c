@@ -66,7 +66,7 @@ static bool init_put_file(struct init *init, const char *path, struct str text, 
     return true;
   }
   if (fd < 0 && errno == EEXIST)
-    return err_set(err, ERR_USAGE, ".segue/%s is there already: segue init NAME writes another one",
+    return err_set(err, ERR_USAGE, ".segue/%s exists already: segue init NAME writes another one",
                    path);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot write .segue/%s", path);
@@ -135,10 +135,9 @@ static void init_print(const struct init *init) {
   json_array_foreach(init->kept, i, path) {
     printf("kept   %s\n", json_string_value(path));
   }
-  printf("\nnext:\n"
-         "  segue lint %s\n"
-         "  segue plan %s --input 'check=make test' --task 'Mend the first failing test'\n"
-         "  segue run %s --input 'check=make test' --task 'Mend the first failing test'\n",
+  printf("\nnext:\n  segue lint %s\n  segue plan %s --input 'check=make test' --task 'Fix the "
+         "first failing test'\n  segue run %s --input 'check=make test' --task 'Fix the first "
+         "failing test'\n",
          init->name, init->name, init->name);
 }
 
@@ -154,10 +153,10 @@ static int init_run(int argc, char **argv) {
   struct init init = {.name = args.word_count > 0 ? args.words[0] : "work",
                       .written = json_array(),
                       .kept = json_array()};
-  bool ok =
-      (scope_is_param(str_from(init.name)) && init.name[0] != '-') ||
-      err_set(&err, ERR_USAGE,
-              "\"%.80s\" is no name for a workflow: write letters, digits, _ and -", init.name);
+  bool ok = (scope_is_param(str_from(init.name)) && init.name[0] != '-') ||
+            err_set(&err, ERR_USAGE,
+                    "\"%.80s\" cannot be the name of a workflow: use letters, digits, _ and -",
+                    init.name);
   ok = ok && init_write(&init, cwd ? cwd : ".", &err);
   if (ok && json) {
     json_t *all =

@@ -69,14 +69,13 @@ static bool read_stages(const char *list, json_t *judge, struct err *err) {
     struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
     enum judge_stage stage;
     if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
-      return err_set(
-          err, ERR_USAGE,
-          "--stages: \"%.*s\" is no stage: use structured_output, phase3_tag, phase1_tag, "
-          "ai_judge",
-          (int)name.n, name.p);
+      return err_set(err, ERR_USAGE,
+                     "--stages: \"%.*s\" is not a stage: use structured_output, phase3_tag, "
+                     "phase1_tag, ai_judge",
+                     (int)name.n, name.p);
     for (size_t i = 0; i < json_array_size(stages); i++)
       if (str_eq_c(name, json_string_value(json_array_get(stages, i))))
-        return err_set(err, ERR_USAGE, "--stages: %.*s stands twice", (int)name.n, name.p);
+        return err_set(err, ERR_USAGE, "--stages: %.*s is listed twice", (int)name.n, name.p);
     json_array_append_new(stages, json_stringn(name.p, name.n));
     size_t used = comma ? (size_t)(comma + 1 - rest.p) : 0;
     rest = comma ? (struct str){comma + 1, rest.n - used} : (struct str){NULL, 0};

@@ -197,7 +197,7 @@ static void print_session(struct ls *ls, json_t *s) {
   bool unreadable = strcmp(ls_word(s, "status"), "bad") == 0;
   if (!unreadable && is_tampered(ls, ls_word(s, "log"))) {
     json_object_set_new(s, "status", json_string("bad"));
-    json_object_set_new(s, "message", json_string("its log was changed: segue verify"));
+    json_object_set_new(s, "message", json_string("its log has been changed: segue verify"));
   }
   if (ls->proven != NULL && !brief_wanted(ls->proven, ls_word(s, "status")))
     return;
@@ -271,8 +271,9 @@ static json_t *unreadable_session(const char *id, const struct store_ref *ref) {
   if (!whole)
     return NULL; /* its start was cut short */
   return json_pack("{ss ss ss sn sn ss si si sn sn so}", "id", id, "status", "bad", "origin", "",
-                   "workflow", "movement", "message", "its first record was changed: segue verify",
-                   "turns", 0, "seq", 0, "started", "updated", "log", json_io_string(ref->name));
+                   "workflow", "movement", "message",
+                   "its first record has been changed: segue verify", "turns", 0, "seq", 0,
+                   "started", "updated", "log", json_io_string(ref->name));
 }
 
 static bool asks_for_more(const struct select *s) {
@@ -286,7 +287,7 @@ static void ls_put_place(json_t *s, const json_t *place) {
   struct buf say = {0};
   json_object_update(s, (json_t *)place);
   if (worker != NULL)
-    buf_printf(&say, "on %s, whose lease is %.1f s old", worker,
+    buf_printf(&say, "on %s, whose lease was renewed %.1f s ago", worker,
                json_number_value(json_object_get(place, "lease_age_s")));
   else if (waits != NULL)
     buf_printf(&say, "waits: %s", waits);
@@ -394,7 +395,7 @@ static void say_other_folder(const char *where) {
   store_of(&ref, &store);
   if (strcmp(store.where, where) == 0)
     return;
-  fputs("the session started last is in another folder: segue ls --logs ", stderr);
+  fputs("the most recent session is in another folder: segue ls --logs ", stderr);
   cli_put_safe(stderr, store.where);
   fputc('\n', stderr);
 }
@@ -444,7 +445,7 @@ static int ls_run(int argc, char **argv) {
   if (status < 0) /* without a daemon the logs say the same */
     status = list_folder(&ls, logs);
   if (status == STATUS_COMPLETE && ls.proven != NULL && ls.unproven > 0)
-    fprintf(stderr, "segue ls: %zu older logs were not checked: segue verify FOLDER checks all\n",
+    fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",
             ls.unproven);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
     fputs("no sessions", stderr);

@@ -97,7 +97,7 @@ static int mcp_run(int argc, char **argv) {
     return status;
   while ((n = getline(&line, &room, stdin)) >= 0) {
     if (n > MCP_LINE_BYTES)
-      send_unreadable("this line has more than 16 MiB");
+      send_unreadable("this line is longer than 16 MiB");
     else if (str_trim((struct str){line, (size_t)n}).n > 0)
       mcp_take_line(line, (size_t)n);
   }

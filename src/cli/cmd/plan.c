@@ -243,7 +243,7 @@ static void plan_print_movement(const struct plan_page *page, const json_t *m) {
     }
   }
   if (json_is_true(json_object_get(m, "approve")))
-    buf_puts(&text, ", after a person's approval");
+    buf_puts(&text, ", after approval by a person");
   buf_puts(&text, "  > ");
   plan_put_words(&text, json_object_get(m, "next"), ", ");
   plan_row(page, plan_word(m, "name"), COLOUR_BOLD, &text);
@@ -286,11 +286,11 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
     buf_printf(&text, ", at most %lld calls to providers", (long long)json_integer_value(calls));
   else
     buf_puts(&text, ", any number of calls");
-  buf_puts(&text, " (repeats after network errors not counted)");
+  buf_puts(&text, " (not counting repeats after network errors)");
   plan_row(page, "limits", COLOUR_DIM, &text);
   buf_clear(&text);
   if (json_is_number(answers)) {
-    buf_printf(&text, "at most $%.4f for answers; what is asked comes on top",
+    buf_printf(&text, "at most $%.4f for answers; the prompts come on top",
                json_number_value(answers));
   } else if (json_array_size(json_object_get(cost, "unknown")) > 0) {
     buf_puts(&text, "not bounded: ");

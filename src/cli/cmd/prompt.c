@@ -80,10 +80,11 @@ static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) 
   free(offered);
   if (labels < 2)
     fprintf(stderr,
-            "segue prompt: note: this is never asked: the movement has %s, so no model judges it\n",
-            labels == 0 ? "no label to choose" : "one label only");
+            "segue prompt: note: this is never asked, because the movement has %s and no model "
+            "judges it\n",
+            labels == 0 ? "no label to choose from" : "only one label");
   else if (!named)
-    fprintf(stderr, "segue prompt: note: this is never asked: judge.stages leaves out %s\n",
+    fprintf(stderr, "segue prompt: note: this is never asked, because judge.stages leaves out %s\n",
             judge_stage_name(stage));
 }
 

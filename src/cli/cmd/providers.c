@@ -115,7 +115,7 @@ static const struct profile *find_profile(const struct provider_registry *regist
   if (p != NULL && profile == NULL) /* a name that the model API has taken here */
     profile = backends_profile(registry, name);
   if (p != NULL && profile == NULL)
-    (void)err_set(err, ERR_USAGE, "provider %s is not made from a profile", name);
+    (void)err_set(err, ERR_USAGE, "provider %s has no profile", name);
   if (profile != NULL && profile->broken != NULL) {
     *err = *profile->broken;
     return NULL;
@@ -132,7 +132,7 @@ static int providers_show(const struct cli_args *args, const struct provider_reg
     return STATUS_COMPLETE;
   }
   if (args->word_count != 2) {
-    (void)err_set(&err, ERR_USAGE, "say which: segue providers show NAME");
+    (void)err_set(&err, ERR_USAGE, "name one: segue providers show NAME");
     return cli_fail("providers", &err);
   }
   const struct profile *profile = find_profile(registry, args->words[1], &err);
@@ -166,7 +166,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   enum transport transport = TRANSPORT_EXEC;
   if (args->word_count != 2 || path == NULL) {
     (void)err_set(&err, ERR_USAGE,
-                  "say which and with what: segue providers test NAME --transcript FILE");
+                  "name one, and a recorded run: segue providers test NAME --transcript FILE");
     return cli_fail("providers", &err);
   }
   if (name != NULL && !transport_from_name(str_from(name), &transport)) {

@@ -207,7 +207,8 @@ static int resume_there(const struct cli_args *args, json_t *body) {
   bool shared = logs != NULL && store_is_address(logs) && cli_value(args, "socket") == NULL;
   if (!cli_flag(args, "cut"))
     return shared ? resuming_run(args, body) : session_post_told(args, "resume", body);
-  (void)err_set(&err, ERR_USAGE, "--cut is for a resume in this terminal: leave out --daemon");
+  (void)err_set(&err, ERR_USAGE,
+                "--cut only works for a resume in this terminal: leave out --daemon");
   return cli_fail("resume", &err);
 }
 
@@ -221,11 +222,10 @@ static bool resume_is_whole(const struct store *store, const struct brief *befor
   if (heads_load(&heads, store, NULL, &ignored)) {
     const struct ledger_entry *last = heads_last(&heads, before->session);
     if (last != NULL && last->seq > before->seq)
-      whole = err_set(
-          err, ERR_CORRUPT,
-          "the log is damaged, its end is gone: the ledger holds record %llu, the log ends with "
-          "record %llu; segue resume --cut goes on all the same",
-          (unsigned long long)last->seq, (unsigned long long)before->seq);
+      whole = err_set(err, ERR_CORRUPT,
+                      "the log is damaged, its end is missing: the ledger has record %llu, the log "
+                      "ends with record %llu; segue resume --cut continues anyway",
+                      (unsigned long long)last->seq, (unsigned long long)before->seq);
   }
   heads_deinit(&heads);
   return whole;
@@ -245,7 +245,7 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
   bool only_replies = found->steer.core.rule == 0 &&
                       json_object_size(found->steer.changed) == (found->replies.has ? 1u : 0u);
   bool ok = !ended || only_replies ||
-            err_set(err, ERR_USAGE, "the session has ended, for good: %s", outcome);
+            err_set(err, ERR_USAGE, "the session has ended for good: %s", outcome);
   ok = ok && (ended || steer_settle(&found->steer, core, user, host->registry, has_scenario, err));
   ok = ok && host_go(s, resume_choose, found, "user", &found->steer.core, err);
   if (ok)
@@ -305,8 +305,7 @@ static int resume_found(const struct cli_args *args, const struct store_ref *ref
   bool ok = steer_parse(&found.steer, body, registry, &err) &&
             (scenario == NULL || replies_take(&found.replies, scenario, found.steer.changed, &err));
   if (ok && lacks_its_text(ref))
-    ok =
-        err_set(&err, ERR_IO, "the log ends before the text that was to be judged: judge it again");
+    ok = err_set(&err, ERR_IO, "the log ends before the text that is to be judged: judge it again");
   if (!ok) {
     status = cli_fail("resume", &err);
   } else if (!ui_init(&ui, "resume", asks ? UI_QUIET : mode, store.where, registry, &err)) {
@@ -330,7 +329,7 @@ static int resume_local(const struct cli_args *args, json_t *body) {
   struct store_ref ref;
   int status;
   if (cli_value(args, "socket")) {
-    (void)err_set(&err, ERR_USAGE, "--socket goes with --daemon");
+    (void)err_set(&err, ERR_USAGE, "--socket needs --daemon");
     return cli_fail("resume", &err);
   }
   if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, &err))

@@ -51,7 +51,7 @@ static int rm_run(int argc, char **argv) {
   struct session_removal r = {
       .force = cli_flag(&args, "force"), .stopped = cli_flag(&args, "stopped"), .old_only = old};
   if (old == (args.word_count > 0)) {
-    (void)err_set(&err, ERR_USAGE, "name sessions, or say --older-than AGE");
+    (void)err_set(&err, ERR_USAGE, "name sessions, or give --older-than AGE");
     return cli_fail("rm", &err);
   }
   r.blobs = json_object();

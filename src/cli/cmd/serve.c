@@ -47,13 +47,13 @@ static bool read_number(const struct cli_args *args, const char *name, long min,
 static bool check_proxy(const struct cli_args *args, struct err *err) {
   const char *peer = cli_value(args, "http-peer"), *origin = cli_value(args, "http-origin");
   if ((peer != NULL || origin != NULL) && cli_value(args, "http") == NULL)
-    return err_set(err, ERR_USAGE, "--http-peer and --http-origin go with --http ADDRESS:PORT");
+    return err_set(err, ERR_USAGE, "--http-peer and --http-origin need --http ADDRESS:PORT");
   if (peer != NULL && strcmp(peer, "any") != 0)
-    return err_set(err, ERR_USAGE, "--http-peer takes the one word any");
+    return err_set(err, ERR_USAGE, "--http-peer takes only the word any");
   if (peer != NULL && origin == NULL)
     return err_set(err, ERR_USAGE,
-                   "--http-peer any goes with --http-origin https://HOST: without TLS and a name "
-                   "of its own the page would be open to other users of this machine");
+                   "--http-peer any needs --http-origin https://HOST: without TLS and its own host "
+                   "name, the page would be open to other users of this machine");
   return true;
 }
 
@@ -74,7 +74,7 @@ static bool read_lease(const struct cli_args *args, uint64_t *ms, struct err *er
       *ms = n * units[i].ms;
       return true;
     }
-  return err_set(err, ERR_USAGE, "--lease is a time such as 30s");
+  return err_set(err, ERR_USAGE, "--lease must be a time such as 30s");
 }
 
 static int serve_run(int argc, char **argv) {

@@ -83,7 +83,7 @@ static struct str str_of(const json_t *object, const char *key) {
 
 static void print_parent(const struct show *s) {
   struct buf text = {0};
-  buf_printf(&text, STR_FMT ", behind its record %" JSON_INTEGER_FORMAT,
+  buf_printf(&text, STR_FMT ", after its record %" JSON_INTEGER_FORMAT,
              STR_ARG(str_of(s->parent, "session")),
              json_integer_value(json_object_get(s->parent, "seq")));
   show_print_row(s, "forked", buf_view(&text));
@@ -153,9 +153,9 @@ static void put_orphan(const struct show *s, struct buf *out) {
   char status[24];
   struct buf message = {0};
   if (!is_queued(s) && is_submitted(s))
-    buf_puts(out, "open: a daemon goes on with it when it starts, segue resume at once");
+    buf_puts(out, "open: a daemon continues it when it starts; segue resume continues it now");
   else if (!is_queued(s))
-    buf_puts(out, "open: no process runs it; segue resume goes on");
+    buf_puts(out, "open: no process is running it; segue resume continues it");
   else if (show_ask_daemon(s, status, &message) && message.n > 0)
     buf_printf(out, "%s: %s", status, buf_c(&message));
   else
@@ -175,7 +175,8 @@ static void print_status(const struct show *s) {
   if (!orphan && running && sum->open != NULL)
     buf_printf(&text, ": %s  %s", buf_c(&sum->open->movement), buf_c(&sum->open->now));
   else if (sum->resumable)
-    buf_puts(&text, is_submitted(s) ? ": segue resume --daemon goes on" : ": segue resume goes on");
+    buf_puts(&text,
+             is_submitted(s) ? ": segue resume --daemon continues" : ": segue resume continues");
   buf_puts(&text, running ? ", last record after " : ", took ");
   append_elapsed(sum, &text);
   show_print_row(s, "status", buf_view(&text));
@@ -364,7 +365,7 @@ static bool is_given_up(const struct show *s) {
   bool up = show_ask_daemon(s, status, &why) && strcmp(status, "open") == 0;
   buf_safe(&safe, buf_view(&why), false);
   if (up)
-    fprintf(stderr, "segue show: the daemon does not go on with this session: %s\n", buf_c(&safe));
+    fprintf(stderr, "segue show: the daemon does not continue this session: %s\n", buf_c(&safe));
   buf_deinit(&safe);
   buf_deinit(&why);
   return up;
@@ -388,7 +389,8 @@ static bool show_follow(struct show *s, struct err *err) {
       bool queued = is_queued(s);
       live_clear(&s->live);
       if (!queued)
-        fprintf(stderr, "segue show: no process runs this session: segue resume goes on\n");
+        fprintf(stderr,
+                "segue show: no process is running this session; segue resume continues it\n");
       if (!queued || is_given_up(s))
         break;
       orphan_looks = 0;
@@ -426,24 +428,24 @@ static int closing(struct show *s, const char *path) {
   if (s->book.state == BOOK_DAMAGED && s->start == NULL) {
     fputs("segue show: ", stderr);
     cli_put_safe(stderr, path);
-    fputs(" is no log of a session: segue ls lists those that there are\n", stderr);
+    fputs(" is not the log of a session: segue ls lists the logs\n", stderr);
     return STATUS_USAGE;
   }
   if (s->book.state == BOOK_DAMAGED) {
     struct buf why = {0};
     buf_safe(&why, str_from(s->book.damage.text), false);
     fprintf(stderr,
-            "segue show: the log is damaged at record %llu: %s\n"
-            "segue show: nothing vouches for what is shown from there on\n",
+            "segue show: the log is damaged at record %llu: %s\nsegue show: what is shown from "
+            "there on cannot be trusted\n",
             (unsigned long long)s->book.records + 1, buf_c(&why));
     buf_deinit(&why);
     return STATUS_FAILED;
   }
   if (s->book.state == BOOK_TORN && !book_owned(&s->book))
-    fprintf(stderr, "segue show: a torn tail of %llu bytes stands at the end of the log\n",
+    fprintf(stderr, "segue show: the log ends with a torn tail of %llu bytes\n",
             (unsigned long long)s->book.torn_bytes);
   if (s->start == NULL) {
-    fprintf(stderr, "segue show: there is no record in the log\n");
+    fprintf(stderr, "segue show: the log has no records\n");
     return STATUS_USAGE;
   }
   return s->follow ? turns_status(&s->summary) : STATUS_COMPLETE;
@@ -481,9 +483,9 @@ static int show_view(const struct cli_args *args) {
   struct view_session v;
   struct err err = {0};
   if (strcmp(as, "view") != 0)
-    (void)err_set(&err, ERR_USAGE, "--as %.40s: there is --as view", as);
+    (void)err_set(&err, ERR_USAGE, "--as %.40s: write --as view", as);
   else if (cli_flag(args, "follow") || cli_flag(args, "json"))
-    (void)err_set(&err, ERR_USAGE, "--as view does not go with --follow and --json");
+    (void)err_set(&err, ERR_USAGE, "--as view cannot be combined with --follow or --json");
   if (err.code != ERR_NONE ||
       !find_session(args->words[0], cli_value(args, "logs"), cli_value(args, "socket"), &ref, &err))
     return cli_fail("show", &err);

@@ -28,7 +28,7 @@ static const struct cli_option options[] = {
 static const char *url_of(const struct cli_args *args, struct err *err) {
   const char *url = cli_store(args);
   if (url == NULL) {
-    (void)err_set(err, ERR_USAGE, "say which store: --store postgres://HOST/DATABASE");
+    (void)err_set(err, ERR_USAGE, "name the store: --store postgres://HOST/DATABASE");
     return NULL;
   }
   return url;
@@ -61,7 +61,7 @@ static void print_worker(const json_t *worker) {
   if (lease > 0)
     printf("lease ends in %.1f s ", lease);
   else
-    printf("lease over for %.1f s ", -lease);
+    printf("lease expired %.1f s ago ", -lease);
   json_array_foreach(json_object_get(worker, "labels"), i, label) {
     putchar(' ');
     cli_put_safe(stdout, json_string_value(label));
@@ -123,7 +123,7 @@ static bool limit_read(const char *word, unsigned *seats, struct err *err) {
   if (strcmp(word, "none") == 0)
     n = 0;
   else if (word[0] < '0' || word[0] > '9' || *end != '\0' || n == 0 || n > LIMIT_CONCURRENCY)
-    return err_set(err, ERR_USAGE, "\"%.40s\" is no number of calls at once (1 to %u, or none)",
+    return err_set(err, ERR_USAGE, "\"%.40s\" is not a number of calls at once (1 to %u, or none)",
                    word, LIMIT_CONCURRENCY);
   *seats = (unsigned)n;
   return true;
@@ -133,16 +133,17 @@ static bool limit_name_check(const char *name, struct err *err) {
   bool ok = name[0] != '\0' && strlen(name) <= LIMIT_POOL_BYTES;
   for (const char *p = name; *p; p++)
     ok = ok && (unsigned char)*p > ' ' && *p != 127;
-  return ok ||
-         err_set(err, ERR_USAGE, "a provider's or pool's name has no spaces and %u bytes at most",
-                 LIMIT_POOL_BYTES);
+  return ok || err_set(err, ERR_USAGE,
+                       "the name of a provider or pool has no spaces and at most %u bytes",
+                       LIMIT_POOL_BYTES);
 }
 
 static int store_limit(const struct cli_args *args, const char *url) {
   struct err err = {0};
   unsigned seats = 0;
   bool ok = args->word_count == 3 ||
-            err_set(&err, ERR_USAGE, "say whose and how many: segue store limit PROVIDER N|none");
+            err_set(&err, ERR_USAGE,
+                    "name the provider and the limit: segue store limit PROVIDER N|none");
   if (!ok || !limit_name_check(args->words[1], &err) || !limit_read(args->words[2], &seats, &err) ||
       !shared_limit(url, args->words[1], seats, &err))
     return cli_fail("store", &err);
@@ -196,7 +197,7 @@ static int store_prune(const struct cli_args *args, const char *url) {
   struct session_removal r = {.stopped = cli_flag(args, "stopped"),
                               .only_told = cli_flag(args, "dry-run")};
   const char *age = cli_value(args, "older-than");
-  bool ok = age != NULL || err_set(&err, ERR_USAGE, "say how old: --older-than 30d");
+  bool ok = age != NULL || err_set(&err, ERR_USAGE, "give an age: --older-than 30d");
   if (!ok || !store_open(&store, url, &err))
     return cli_fail("store", &err);
   r.blobs = r.only_told ? json_object() : shared_unused_blobs(url, &err);
@@ -275,8 +276,8 @@ static int store_copy_end(const struct store_copying *c, bool ok, const struct e
     printf("{\"copied\":%zu,\"there\":%zu,\"left\":%zu,\"failed\":%zu}\n", c->copied, c->there,
            c->left, c->failed);
   else
-    printf("%zu copied, %zu there already%s\n", c->copied, c->there,
-           c->left > 0 ? "; unfinished ones stay (--move takes them)" : "");
+    printf("%zu copied, %zu already there%s\n", c->copied, c->there,
+           c->left > 0 ? "; unfinished ones stay (--move includes them)" : "");
   return ok && c->failed == 0 ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
@@ -285,7 +286,7 @@ static int store_export(const struct cli_args *args, const char *url) {
   struct store from, to;
   size_t n = args->word_count;
   if (n < 2) {
-    (void)err_set(&err, ERR_USAGE, "say where to: segue store export [ID...] DIR");
+    (void)err_set(&err, ERR_USAGE, "name a folder: segue store export [ID...] DIR");
     return cli_fail("store", &err);
   }
   store_at(&from, url);
@@ -309,7 +310,7 @@ static int store_import(const struct cli_args *args, const char *url) {
   bool ok = store_open(&to, url, &err);
   struct store_copying c = {.args = args, .to = &to};
   if (ok && args->word_count < 2)
-    ok = err_set(&err, ERR_USAGE, "say what: segue store import DIR|FILE...");
+    ok = err_set(&err, ERR_USAGE, "name what to import: segue store import DIR|FILE...");
   if (!ok)
     return cli_fail("store", &err);
   for (size_t i = 1; ok && i < args->word_count; i++) {
@@ -349,10 +350,10 @@ static int store_run(int argc, char **argv) {
   for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
     if (strcmp(args.words[0], verbs[i].name) == 0 && (verbs[i].words || args.word_count == 1))
       return verbs[i].run(&args, url);
-  (void)err_set(
-      &err, ERR_USAGE,
-      "\"%.40s\" is none of init, status, check, prune (without more words), limit, export, import",
-      args.words[0]);
+  (void)err_set(&err, ERR_USAGE,
+                "\"%.40s\" is not one of init, status, check, prune (without further arguments), "
+                "limit, export, import",
+                args.words[0]);
   return cli_fail("store", &err);
 }
 

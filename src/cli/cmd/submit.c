@@ -107,7 +107,7 @@ static bool set_turn(const struct cli_args *args, json_t *body, bool *late, stru
   int64_t last_ms, now_ms = clock_real_ms();
   char text[RECORD_TIME_BYTES];
   if (cli_value(args, "if-running") != NULL && cli_value(args, "unique") == NULL)
-    return err_set(err, ERR_USAGE, "--if-running goes with --unique KEY");
+    return err_set(err, ERR_USAGE, "--if-running needs --unique KEY");
   if (!body_text(args, body, "unique", err) || !body_text(args, body, "if-running", err))
     return false;
   if (last == NULL)
@@ -206,9 +206,9 @@ static int submit_run(int argc, char **argv) {
   bool late = false, made = make_body(&args, body, &late, &err);
   bool shared = cli_store(&args) != NULL && cli_value(&args, "socket") == NULL;
   if (made && shared && cli_value(&args, "unique") != NULL)
-    made = err_set(&err, ERR_USAGE, "--unique needs a daemon that is asked: give its --socket");
+    made = err_set(&err, ERR_USAGE, "--unique needs a daemon: give its --socket");
   if (made && late) {
-    fprintf(stderr, "segue submit: it is after %s: nothing was submitted\n",
+    fprintf(stderr, "segue submit: it is past %s: nothing was submitted\n",
             cli_value(&args, "not-after"));
     status = STATUS_COMPLETE;
     goto out;
@@ -228,7 +228,7 @@ static int submit_run(int argc, char **argv) {
   }
   status = STATUS_COMPLETE;
   if (reply.status == 200)
-    fprintf(stderr, "segue submit: %s runs already: nothing was submitted\n",
+    fprintf(stderr, "segue submit: %s is already running: nothing was submitted\n",
             cli_value(&args, "unique"));
   if (json_is_string(json_object_get(reply.value, "log")))
     paths_note_last(json_string_value(json_object_get(reply.value, "log")));

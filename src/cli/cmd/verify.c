@@ -104,7 +104,7 @@ static void verify_print_line(const char *path, const struct verify_result *r) {
            verify_state_name(r->state), seal_name(r->seal));
     break;
   case VERIFY_EMPTY:
-    printf("  no record: the session had not begun\n");
+    printf("  no records: the session had not started\n");
     break;
   case VERIFY_TORN:
     printf("  %llu record%s, open, with a torn tail of %llu byte%s\n", records,
@@ -118,7 +118,7 @@ static void verify_print_line(const char *path, const struct verify_result *r) {
     break;
   }
   if (r->reports[0] != '\0')
-    printf("    reports that are not what the log has: %s\n", r->reports);
+    printf("    reports that differ from the log: %s\n", r->reports);
 }
 
 /* Prints what is wrong with a whole store rather than with a log. */
@@ -151,7 +151,7 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
                    (unsigned long long)v->ledger.end.entries + 1, v->ledger.end.why.text);
     print_trouble(v, "bad", "ledger", text);
   } else if (!v->ledger.anchored) {
-    print_trouble(v, "bad", "ledger", "it is not the one that the heads were taken from");
+    print_trouble(v, "bad", "ledger", "it is not the ledger that the heads came from");
   }
   return true;
 }
@@ -247,7 +247,7 @@ static void find_missing(struct verifying *v, const struct heads *heads, const s
     const struct ledger_entry *known = heads_last(&v->ledger, entry->session);
     if (known != NULL && (known->kind == LEDGER_REMOVED || heads != &v->ledger))
       continue; /* a person did it; or it was told by the ledger */
-    (void)snprintf(text, sizeof text, "its record %llu is known, but its log is gone",
+    (void)snprintf(text, sizeof text, "its record %llu is known, but its log is missing",
                    (unsigned long long)entry->seq);
     print_trouble(v, "missing", entry->session, text);
   }
@@ -310,7 +310,7 @@ static bool load_kept(struct verifying *v, const struct cli_args *args, struct e
   struct buf text = {0};
   v->kept_path = cli_value(args, "heads");
   if (signers != NULL && v->kept_path == NULL)
-    return err_set(err, ERR_USAGE, "--signed goes with --heads");
+    return err_set(err, ERR_USAGE, "--signed needs --heads");
   if (v->kept_path == NULL)
     return true;
   bool ok = file_read(v->kept_path, LIMIT_HEADS_BYTES, &text, err) &&

@@ -77,7 +77,7 @@ static bool web_show(const struct cli_args *args, const char *url, const char *c
   if (cli_flag(args, "no-open") || !has_display()) {
     printf("%s#%s\n", url, code);
     fflush(stdout);
-    fputs("segue web: open this address within a minute; its code is good once\n", stderr);
+    fputs("segue web: open this address within a minute; its code works once\n", stderr);
     return true;
   }
   if (!web_file(url, code, path, err))
@@ -86,8 +86,9 @@ static bool web_show(const struct cli_args *args, const char *url, const char *c
     fprintf(stderr, "segue web: %s (if no browser opens: segue web --no-open)\n", url);
     return true;
   }
-  return err_set(err, ERR_NOT_FOUND,
-                 "no browser could be started: run segue web --no-open and open what it prints");
+  return err_set(
+      err, ERR_NOT_FOUND,
+      "no browser could be started: run segue web --no-open and open the address that it prints");
 }
 
 /* --- with a daemon --- */
@@ -110,7 +111,7 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
   const char *url = json_string_value(json_at(reply.value, "url"));
   const char *code = json_string_value(json_at(reply.value, "code"));
   if (revoke)
-    fputs("segue web: all browsers are out\n", stderr);
+    fputs("segue web: all browsers are signed out\n", stderr);
   else if (url == NULL || code == NULL || !web_show(args, url, code, &path, err))
     status = cli_fail("web", err);
   if (path.n > 0) { /* a browser has read it by then */

@@ -50,7 +50,7 @@ static char *choose_remote(const char *folder, const char *wanted, struct err *e
     (void)err_set(err, ERR_NOT_FOUND, "%.300s has no remote: git remote add origin URL", folder);
   else
     (void)err_set(err, ERR_USAGE,
-                  "%.300s has several remotes and none is origin: say --remote NAME", folder);
+                  "%.300s has several remotes and none is origin: give --remote NAME", folder);
   return NULL;
 }
 
@@ -68,10 +68,9 @@ bool forge_find(struct forge *f, const char *folder, const char *remote, struct 
   if (gh || glab)
     return true;
   forge_deinit(f);
-  return err_set(
-      err, ERR_NOT_FOUND,
-      "issues and pull requests are asked of gh or glab, and neither is in PATH: install "
-      "the one of your forge and log in (gh auth login)");
+  return err_set(err, ERR_NOT_FOUND,
+                 "issues and pull requests are read with gh or glab, and neither is in PATH: "
+                 "install the one for your forge and log in (gh auth login)");
 }
 
 void forge_deinit(struct forge *f) {
@@ -298,7 +297,7 @@ static char *open_glab(const struct forge *f, const struct forge_request *r, con
   if (url != NULL)
     found = xstrdup(url);
   else if (made != NULL)
-    (void)err_set(err, ERR_INVALID, "glab made no merge request: its answer names no address");
+    (void)err_set(err, ERR_INVALID, "glab opened no merge request: its answer has no address");
   free(text);
   json_decref(made);
   json_decref(body);

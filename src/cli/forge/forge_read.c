@@ -13,7 +13,7 @@
 bool forge_number(const char *text, long *out, struct err *err) {
   const char *digits = text[0] == '#' || text[0] == '!' ? text + 1 : text;
   return (str_to_long(str_from(digits), out) && *out > 0) ||
-         err_set(err, ERR_USAGE, "%.80s is no number of an issue or a pull request", text);
+         err_set(err, ERR_USAGE, "%.80s is not the number of an issue or a pull request", text);
 }
 
 static json_t *forge_text(const json_t *object, const char *name) {
@@ -170,7 +170,7 @@ bool forge_read(const struct forge *f, enum forge_kind kind, long number, struct
       .kind = kind, .number = number, .said = json_array(), .red = json_array()};
   bool ok = f->is_glab ? read_glab(f, item, text, err) : read_gh(f, item, text, err);
   if (ok && item->title == NULL)
-    ok = err_set(err, ERR_INVALID, "%s %ld: the answer names no title", f->is_glab ? "glab" : "gh",
+    ok = err_set(err, ERR_INVALID, "%s %ld: the answer has no title", f->is_glab ? "glab" : "gh",
                  number);
   if (!ok)
     forge_item_deinit(item);

@@ -45,18 +45,17 @@ static bool pr_is_ready(const struct pr *p, struct err *err) {
   const struct trees *t = &p->trees;
   char range[192];
   if (t->owned)
-    return err_set(err, ERR_LOCKED, "session %s runs: wait for its end, or segue cancel it",
+    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
                    t->session);
   if (trees_is_dirty(p->own->path))
     return err_set(err, ERR_USAGE,
-                   "its worktree has work that is not committed: git -C %.300s add and commit it "
-                   "first",
+                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
                    p->own->path);
   (void)snprintf(range, sizeof range, "%.64s..refs/heads/%.110s", p->own->base, p->own->branch);
   char *count = trees_line(t->cwd, err, "rev-list", "--count", "--end-of-options", range, NULL);
   bool some = count != NULL && strcmp(count, "0") != 0;
   if (count != NULL && !some)
-    (void)err_set(err, ERR_NOT_FOUND, "session %s has committed nothing", t->session);
+    (void)err_set(err, ERR_NOT_FOUND, "session %s has no commits", t->session);
   free(count);
   return some;
 }
@@ -179,7 +178,7 @@ static void pr_tell(const struct pr *p, bool made, bool json) {
     return;
   }
   cli_put_safe(stdout, p->url);
-  puts(made ? "" : " (it was open: its branch is pushed)");
+  puts(made ? "" : " (it was already open; its branch was pushed)");
 }
 
 static bool pr_read(struct pr *p, const struct store_ref *ref, struct err *err) {

@@ -70,7 +70,7 @@ static bool resuming_check(struct resuming *r, const struct core *core, struct e
   if (core->status == SESSION_ENDED)
     return err_set(err, ERR_IO, "it has ended already: %s", session_outcome_name(core->outcome));
   if (!json_is_true(json_object_get(core->config, "submitted")))
-    return err_set(err, ERR_IO, "it was begun by segue run: segue resume goes on with it");
+    return err_set(err, ERR_IO, "it was started by segue run: segue resume continues it");
   if (core->status != SESSION_STOPPED)
     return !steer_says(&r->steer) || err_set(err, ERR_IO, CRASHED);
   return steer_settle(&r->steer, core, r->user, r->registry, has_scenario, err);

@@ -133,7 +133,7 @@ static bool diff_ask(const struct diff_range *r, const char *form, const char *m
     return true;
   struct buf why = {0};
   if (answer->out.cut)
-    buf_puts(&why, "the diff is too large: use git there");
+    buf_puts(&why, "the diff is too large: use git in the worktree");
   else
     git_complaint(answer, &why);
   (void)err_set(err, ERR_INVALID, "%.300s: %.200s", r->folder, buf_c(&why));
@@ -269,7 +269,7 @@ static int diff_run(int argc, char **argv) {
   bool ok =
       number == NULL || (args.word_count == 2 && str_to_long(str_from(number), &item) && item >= 1);
   if (!ok)
-    (void)err_set(&err, ERR_USAGE, "--item must be the number of an item, behind its MOVEMENT");
+    (void)err_set(&err, ERR_USAGE, "--item must be the number of an item, after its MOVEMENT");
   ok = ok && find_session(args.words[0], cli_value(&args, "logs"), NULL, &ref, &err) &&
        trees_read(&t, &ref, &err);
   const struct tree_item *own = ok && args.word_count == 1 ? trees_own(&t, &err) : NULL;

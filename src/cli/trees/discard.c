@@ -18,14 +18,13 @@ static bool may_discard(const struct trees *t, bool force, struct err *err) {
   if (t->count == 0)
     return trees_own(t, err) != NULL;
   if (t->owned)
-    return err_set(err, ERR_LOCKED, "session %s runs: segue cancel it first", t->session);
+    return err_set(err, ERR_LOCKED, "session %s is running: segue cancel it first", t->session);
   for (size_t i = 0; !force && i < t->count; i++)
     if (trees_is_dirty(t->items[i].path))
-      return err_set(err, ERR_USAGE,
-                     "%.300s has work that is not committed: commit it, or give --force",
+      return err_set(err, ERR_USAGE, "%.300s has uncommitted work: commit it, or give --force",
                      t->items[i].path);
   return over || force ||
-         err_set(err, ERR_USAGE, "session %s can go on: give --force to discard its work",
+         err_set(err, ERR_USAGE, "session %s could continue: give --force to discard its work",
                  t->session);
 }
 

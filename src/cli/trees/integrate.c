@@ -83,7 +83,7 @@ static int commit_resolved(struct integration *in, struct err *err) {
       status = STATUS_COMPLETE;
   }
   if (status == STATUS_COMPLETE)
-    puts("the conflicts are resolved and committed");
+    puts("the conflicts have been resolved and committed");
   free(top);
   return status;
 }
@@ -101,9 +101,10 @@ static int finish_merge(struct integration *in, struct err *err) {
   if (merges && u->state == UNDERWAY_CONFLICT)
     return commit_resolved(in, err);
   if (merges)
-    (void)err_set(err, ERR_USAGE,
-                  "a merge is under way in %.300s: finish it with git commit, or git merge --abort",
-                  in->folder);
+    (void)err_set(
+        err, ERR_USAGE,
+        "a merge is in progress in %.300s: finish it with git commit, or git merge --abort",
+        in->folder);
   else if (underway_say(u, UNDERWAY_NONE, NULL, err)) /* somebody has finished it otherwise */
     return STATUS_COMPLETE;
   return STATUS_USAGE;
@@ -119,7 +120,8 @@ static int stop_at_conflict(struct integration *in, const char *branch, struct e
   cli_put_safe(stdout, branch);
   putchar('\n');
   (void)put_conflicts(in, top, false);
-  puts("resolve them in these files, without git's marks; the merge is finished afterwards");
+  puts("resolve them in these files, and leave no conflict markers; the merge is finished "
+       "afterwards");
   free(top);
   return underway_say(&in->underway, UNDERWAY_CONFLICT, NULL, err) ? STATUS_FAILED : STATUS_USAGE;
 }
@@ -170,8 +172,8 @@ static bool is_clean(const struct integration *in, struct err *err) {
     (void)err_set(err, ERR_INVALID, "%.300s: %.200s", in->folder, buf_c(&why));
   else if (!clean)
     (void)err_set(err, ERR_USAGE,
-                  "%.300s has changes that are not committed: commit or stash them first; in a "
-                  "workflow commit: movement does",
+                  "%.300s has uncommitted changes: commit or stash them first; in a workflow, "
+                  "commit: movement does that",
                   in->folder);
   buf_deinit(&why);
   git_answer_deinit(&answer);
@@ -184,7 +186,7 @@ static int merge_all(struct integration *in, const struct cli_args *args, struct
   int status = STATUS_COMPLETE;
   size_t n = args->word_count;
   if (n == 0 && isatty(STDIN_FILENO)) {
-    (void)err_set(err, ERR_USAGE, "name branches, or write them to standard input, a line each");
+    (void)err_set(err, ERR_USAGE, "name branches, or write them to standard input, one per line");
     return STATUS_USAGE;
   }
   if (n == 0 && !file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, &text, err))

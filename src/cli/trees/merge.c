@@ -68,7 +68,7 @@ static bool find_target(struct merging *m, const char *into, struct err *err) {
   if (into == NULL)
     m->into = trees_line(m->t->cwd, err, "symbolic-ref", "--short", "--quiet", "HEAD", NULL);
   if (m->into == NULL)
-    return err_set(err, ERR_USAGE, "no branch is checked out in %.300s: say --into BRANCH",
+    return err_set(err, ERR_USAGE, "no branch is checked out in %.300s: give --into BRANCH",
                    m->t->cwd);
   (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
   m->target =
@@ -87,12 +87,11 @@ static bool find_target(struct merging *m, const char *into, struct err *err) {
 static bool is_ready(const struct merging *m, const struct tree_item *own, struct err *err) {
   struct git_answer answer;
   if (m->t->owned)
-    return err_set(err, ERR_LOCKED, "session %s runs: wait for its end, or segue cancel it",
+    return err_set(err, ERR_LOCKED, "session %s is running: wait for its end, or segue cancel it",
                    m->t->session);
   if (trees_is_dirty(own->path))
     return err_set(err, ERR_USAGE,
-                   "its worktree has work that is not committed: git -C %.300s add "
-                   "and commit it first",
+                   "its worktree has uncommitted work: git -C %.300s add and commit it first",
                    own->path);
   if (m->place == NULL)
     return true;
@@ -100,9 +99,8 @@ static bool is_ready(const struct merging *m, const struct tree_item *own, struc
     return false;
   bool clean = answer.exit == 0 && answer.out.n == 0;
   git_answer_deinit(&answer);
-  return clean ||
-         err_set(err, ERR_USAGE,
-                 "%.300s has changes that are not committed: commit or stash them first", m->place);
+  return clean || err_set(err, ERR_USAGE,
+                          "%.300s has uncommitted changes: commit or stash them first", m->place);
 }
 
 /* Writes the merged tree without touching any folder, or lists the files in conflict. */
@@ -188,7 +186,7 @@ static int tell_conflicts(const struct merging *m, bool json) {
     json_decref(value);
     return STATUS_FAILED;
   }
-  fprintf(stderr, "segue merge: nothing was changed: these files are in conflict with ");
+  fprintf(stderr, "segue merge: nothing was changed; these files are in conflict with ");
   cli_put_safe(stderr, m->into);
   fputs(":\n", stderr);
   json_array_foreach(m->conflicts, i, file) {
@@ -208,7 +206,7 @@ static void tell_merged(const struct merging *m, bool json) {
     return;
   }
   cli_put_safe(stdout, m->branch);
-  printf(m->commit ? " is in " : " is in already: ");
+  printf(m->commit ? " is in " : " is already merged: ");
   cli_put_safe(stdout, m->into);
   if (m->commit != NULL)
     printf(": %.10s", m->commit);

@@ -204,7 +204,7 @@ bool trees_sure(const char *question, bool yes, struct err *err) {
   if (yes)
     return true;
   if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-    return err_set(err, ERR_USAGE, "nobody is there to be asked: give --yes");
+    return err_set(err, ERR_USAGE, "there is nobody to ask: give --yes");
   fputs(question, stderr);
   fputs(" [y/N] ", stderr);
   bool said = fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');

@@ -37,7 +37,7 @@ bool underway_open(struct underway *u, const char *folder, struct err *err) {
   if (!fs_lock(fileno(u->file))) {
     (void)fclose(u->file);
     u->file = NULL;
-    return err_set(err, ERR_LOCKED, "another segue integrate is at work in %.300s", folder);
+    return err_set(err, ERR_LOCKED, "another segue integrate is running in %.300s", folder);
   }
   read_state(u);
   return true;
@@ -86,11 +86,10 @@ static bool drop_added(const struct underway *u, struct err *err) {
 bool underway_undo(struct underway *u, struct err *err) {
   bool own = getenv("SEGUE_SESSION") != NULL && strstr(u->git_dir, "/worktrees/") != NULL;
   if (!own)
-    return err_set(
-        err, ERR_USAGE,
-        "a merge of segue integrate was cut off in %.200s: undo it (git reset --hard, if "
-        "no change there is yours) and remove %.200s",
-        u->folder, u->path);
+    return err_set(err, ERR_USAGE,
+                   "a merge by segue integrate was interrupted in %.200s: undo it (git reset "
+                   "--hard, if no change there is yours) and remove %.200s",
+                   u->folder, u->path);
   drop_git_lock(u, "index");
   drop_git_lock(u, "HEAD");
   char *said = trees_line(u->folder, err, "reset", "--hard", "--quiet", NULL);

@@ -75,9 +75,9 @@ bool launch_take_provider(const struct launch_body *p) {
   if (!ok) {
     (void)registry_unknown(p->l->generation->registry, str_from(name), p->err);
   } else if (name != NULL && strcmp(name, "command") == 0) {
-    ok =
-        err_set(p->err, ERR_INVALID,
-                "provider command runs the command: of a movement; it cannot be chosen for others");
+    ok = err_set(p->err, ERR_INVALID,
+                 "provider command runs the command: of a movement; it cannot be chosen for other "
+                 "movements");
   }
   return ok;
 }

@@ -120,9 +120,7 @@ bool url_read(const char *where, struct url_options *options, char shown[URL_SHO
   shown[0] = '\0';
   if (!url_is_shared(where))
     return err_set(err, ERR_USAGE,
-                   "\"%.80s\" is no address of a store: write "
-                   "postgres://HOST/DATABASE",
-                   where);
+                   "\"%.80s\" is not a store's address: write postgres://HOST/DATABASE", where);
   if (strlen(where) > URL_BYTES_MAX)
     return err_set(err, ERR_LIMIT, "the address of the store is over %d bytes", URL_BYTES_MAX);
   if (has_password(where))

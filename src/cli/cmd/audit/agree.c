@@ -106,15 +106,15 @@ static void agree_print(const struct agreeing *a) {
   }
   if (a->agree->pair_count == 0 && !a->json) {
     if (a->agree->raters != NULL)
-      puts("no pair of these raters: without --rater all are named");
+      puts("there is no pair of these raters: leave out --rater to see all");
     else
-      puts("nobody but the verdict said anything: segue label ID MOVEMENT RULE");
+      puts("there is nothing to compare the verdicts with: segue label ID MOVEMENT RULE");
   }
   if (a->agree->undecided > 0)
     fprintf(stderr, "segue agree: %llu turn%s no verdict, since no judge could be read\n",
             (unsigned long long)a->agree->undecided, a->agree->undecided == 1 ? " has" : "s have");
   if (a->agree->undrawn > 0)
-    fprintf(stderr, "segue agree: %llu labels that nobody drew are left out beside samples\n",
+    fprintf(stderr, "segue agree: %llu labels outside the samples were left out\n",
             (unsigned long long)a->agree->undrawn);
   if (a->agree->left_out > 0)
     fprintf(stderr, "segue agree: %llu were left out: filter\n",

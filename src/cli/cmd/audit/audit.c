@@ -155,7 +155,7 @@ static bool audit_kept(struct census **c, const struct cli_args *args, struct er
   struct store store;
   if (args->word_count > 1 || !census_kept_can(by))
     return err_set(err, ERR_USAGE,
-                   "--kept takes one folder, and one key of --by that is no schema");
+                   "--kept takes one folder, and one key for --by other than schema");
   if (!paths_logs(args->word_count > 0 ? args->words[0] : logs, where, err))
     return false;
   store_at(&store, where);
@@ -167,7 +167,7 @@ static bool audit_kept(struct census **c, const struct cli_args *args, struct er
   census_free(*c);
   *c = kept;
   fprintf(stderr,
-          "%llu logs as they were counted before, %llu read: without --kept all are proven\n",
+          "%llu logs counted from earlier results, %llu read; without --kept all are checked\n",
           (unsigned long long)told.known, (unsigned long long)told.read);
   return true;
 }
@@ -195,14 +195,14 @@ static int audit(int argc, char **argv) {
   bool errors = cli_flag(&args, "errors");
   const char *by = cli_value(&args, "by");
   if (cli_flag(&args, "json") && cli_flag(&args, "csv"))
-    (void)err_set(&err, ERR_USAGE, "--json and --csv do not go together");
+    (void)err_set(&err, ERR_USAGE, "--json and --csv cannot be combined");
   if (errors && (cli_flag(&args, "csv") || by != NULL))
-    (void)err_set(&err, ERR_USAGE, "--errors does not go with --by and --csv");
+    (void)err_set(&err, ERR_USAGE, "--errors cannot be combined with --by or --csv");
   if (!errors && cli_value(&args, "export") != NULL)
-    (void)err_set(&err, ERR_USAGE, "--export goes with --errors");
+    (void)err_set(&err, ERR_USAGE, "--export needs --errors");
   bool kept = cli_flag(&args, "kept");
   if (kept && audit_filtered(&args))
-    (void)err_set(&err, ERR_USAGE, "--kept does not go with filters and --errors");
+    (void)err_set(&err, ERR_USAGE, "--kept cannot be combined with filters or --errors");
   if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
       (by != NULL && !census_by(c, by, &err)) || (kept && !audit_kept(&c, &args, &err)) ||
       (args.word_count == 0 && !errors && !kept && !find_take_all(NULL, 0, logs, &each, &err))) {

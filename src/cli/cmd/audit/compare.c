@@ -97,16 +97,16 @@ static void show_shared(const struct compare_side *a, const struct compare_side 
   const struct compare_side *child = parent == a ? b : a;
   const char *names = parent == a ? "BA" : "AB";
   if (parent == NULL && a->fork.session[0] != '\0' && strcmp(a->fork.session, b->fork.session) == 0)
-    printf("both were forked from %s: A behind its record %llu, B behind %llu\n", a->fork.session,
+    printf("both were forked from %s: A after its record %llu, B after %llu\n", a->fork.session,
            (unsigned long long)a->fork.seq, (unsigned long long)b->fork.seq);
   if (parent == NULL)
     return;
-  printf("%c was forked from %c behind its record %llu", names[0], names[1],
+  printf("%c was forked from %c after its record %llu", names[0], names[1],
          (unsigned long long)child->fork.seq);
   if (proven)
-    printf(": both have its first %zu turn%s (=)\n", turns, turns == 1 ? "" : "s");
+    printf(": both contain its first %zu turn%s (=)\n", turns, turns == 1 ? "" : "s");
   else
-    printf(", but that record is another one now: segue verify says more\n");
+    printf(", but that record has changed since: segue verify says more\n");
 }
 
 static void compare_show(const struct compare_side *a, const struct compare_side *b,
@@ -119,9 +119,9 @@ static void compare_show(const struct compare_side *a, const struct compare_side
     puts("the workflows differ");
   show_shared(a, b);
   if (parting == NULL)
-    puts("the same way: every turn has the same verdict");
+    puts("they took the same way: every turn has the same verdict");
   else {
-    puts("they part here:");
+    puts("they diverge here:");
     show_row(parting, colours);
   }
   printf("\n     A    B  %-*s  %-*s  %-*s  differs\n", MOVEMENT_COLUMNS, "movement",

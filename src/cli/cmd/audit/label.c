@@ -72,7 +72,7 @@ static bool label_rule(const struct store_ref *ref, const char *movement, const 
     return err_set(err, ERR_USAGE, "the session's workflow has no movement \"%.80s\"", movement);
   if (!str_to_long(str_from(text), rule) || *rule < 0 || *rule > count)
     return err_set(err, ERR_USAGE,
-                   "rule %.40s: write a number from 1 to %ld, or 0 when none of them holds", text,
+                   "rule %.40s: write a number from 1 to %ld, or 0 if none of them holds", text,
                    count);
   return true;
 }
@@ -87,14 +87,14 @@ static bool label_find_turn(struct labelling *l, const struct store_ref *ref, co
   if (state != ROWS_SOUND && state != ROWS_TORN)
     return err_set(err, ERR_CORRUPT, "the log is %s: segue verify says more", rows_log_name(state));
   if (!l->found && l->turn != 0)
-    return err_set(err, ERR_NOT_FOUND, "turn %ld is no judged turn of %.80s", l->turn, movement);
-  return l->found || err_set(err, ERR_NOT_FOUND, "%.80s was not judged yet", movement);
+    return err_set(err, ERR_NOT_FOUND, "turn %ld is not a judged turn of %.80s", l->turn, movement);
+  return l->found || err_set(err, ERR_NOT_FOUND, "%.80s has not been judged yet", movement);
 }
 
 static bool label_by(const char *by, struct label *out, struct err *err) {
   by = by != NULL ? by : getenv("USER");
   if (by == NULL || by[0] == '\0')
-    return err_set(err, ERR_USAGE, "who says so? write --as NAME");
+    return err_set(err, ERR_USAGE, "whose label is it? write --as NAME");
   if (strlen(by) >= sizeof out->by)
     return err_set(err, ERR_USAGE, "--as: at most %zu bytes", sizeof out->by - 1);
   (void)snprintf(out->by, sizeof out->by, "%s", by);
@@ -119,7 +119,8 @@ static bool label_one(const struct cli_args *args, struct labelling *l, struct e
     return false;
   store_ref_id(&ref, label.session);
   if (label.session[0] == '\0')
-    return err_set(err, ERR_USAGE, "labels stand beside a log that bears its session's name");
+    return err_set(err, ERR_USAGE,
+                   "labels are stored beside a log, which must have its session's name");
   label.turn = l->row.turn;
   store_of(&ref, &store);
   if (!labels_append(&store, &label, 1, err))
@@ -144,7 +145,7 @@ static bool sample_draw(struct draw *d, const struct store *store, const struct 
       !draw_read_store(d, store, err) || !draw_end(d, err))
     return false;
   if (d->unsound > 0)
-    fprintf(stderr, "segue label: %llu logs are not sound and left out\n",
+    fprintf(stderr, "segue label: %llu logs are not intact and were left out\n",
             (unsigned long long)d->unsound);
   const struct label_sample sample = {
       .draw = d, .store = store, .by = who.by, .blind = cli_flag(args, "blind")};
@@ -156,7 +157,7 @@ static bool label_sample(const struct cli_args *args, struct err *err) {
   char where[PATHS_BYTES];
   struct store store;
   if (args->word_count > 1 || cli_value(args, "turn") != NULL)
-    return err_set(err, ERR_USAGE, "--sample takes a folder of logs at most, and no --turn");
+    return err_set(err, ERR_USAGE, "--sample takes at most one folder of logs, and no --turn");
   if (!paths_logs(folder, where, err))
     return false;
   store_at(&store, where);
@@ -173,7 +174,7 @@ static bool label_usage(const struct cli_args *args, struct err *err) {
   static const char *const of_samples[] = {"blind", "seed"};
   for (size_t i = 0; i < ARRAY_LEN(of_samples); i++)
     if (cli_value(args, of_samples[i]) != NULL || cli_flag(args, of_samples[i]))
-      return err_set(err, ERR_USAGE, "--%s goes with --sample", of_samples[i]);
+      return err_set(err, ERR_USAGE, "--%s needs --sample", of_samples[i]);
   return args->word_count == 3 ||
          err_set(err, ERR_USAGE, "write a session, a movement and a rule's number, or --sample N");
 }

@@ -91,12 +91,12 @@ static bool again_stages(struct again *a, const char *list, struct err *err) {
     struct str name = {json_string_value(word), json_string_length(word)};
     if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
       return err_set(err, ERR_USAGE,
-                     "--stages: \"%.40s\" is no stage: write structured_output, phase3_tag, "
+                     "--stages: \"%.40s\" is not a stage: write structured_output, phase3_tag, "
                      "phase1_tag, ai_judge",
                      name.p);
     for (size_t k = 0; k < i; k++)
       if (json_equal(json_array_get(a->stages, k), word))
-        return err_set(err, ERR_USAGE, "--stages: %s stands twice", name.p);
+        return err_set(err, ERR_USAGE, "--stages: %s is listed twice", name.p);
   }
   return true;
 }
@@ -117,10 +117,10 @@ static bool again_panel(struct again *a, const struct cli_args *args, struct err
     }
   }
   if (i < 2 || i > LIMIT_PANEL_COUNT)
-    return err_set(err, ERR_USAGE, "--panel: write two to %d judges, with commas",
+    return err_set(err, ERR_USAGE, "--panel: write two to %d judges, separated by commas",
                    (int)LIMIT_PANEL_COUNT);
   if (a->run.as.provider != NULL)
-    return err_set(err, ERR_USAGE, "--panel and --provider do not go together");
+    return err_set(err, ERR_USAGE, "--panel and --provider cannot be combined");
   if (!again_number(args, "agree", 1, (long)i, &agree, err))
     return false;
   a->run.as.agree = (int)agree;
@@ -159,7 +159,7 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
   if (language && strcmp(language, "en") != 0 && strcmp(language, "ja") != 0)
     return err_set(err, ERR_USAGE, "--language must be en or ja");
   if (prompts != NULL && (stat(prompts, &st) != 0 || !S_ISDIR(st.st_mode)))
-    return err_set(err, ERR_USAGE, "--prompts %.200s is no folder", prompts);
+    return err_set(err, ERR_USAGE, "--prompts %.200s is not a folder", prompts);
   if (prompts != NULL && !config_templates(&a->setup.user, prompts, err))
     return false;
   if (prompts != NULL && a->setup.user.templates == NULL)
@@ -251,8 +251,8 @@ static bool again_resume(struct again *a, struct err *err) {
   for (size_t i = 0; ok && i < known.count; i++)
     if (known.list[i].name == name && known.list[i].settings != settings)
       ok = err_set(err, ERR_USAGE,
-                   "\"%s\" was judged otherwise before (judge, prompt or order): take another name "
-                   "with --as",
+                   "\"%s\" was judged differently before (judge, prompt or order): use another "
+                   "name with --as",
                    a->name);
   for (size_t i = 0; ok && i < a->of.count; i++) {
     const struct rejudge_turn *t = &a->of.list[i];
@@ -266,7 +266,7 @@ static bool again_resume(struct again *a, struct err *err) {
       }
   }
   if (known.unsound > 0)
-    fprintf(stderr, "segue rejudge: %llu logs in %s are not sound and do not count\n",
+    fprintf(stderr, "segue rejudge: %llu logs in %s are not intact and do not count\n",
             (unsigned long long)known.unsound, into.where);
   rejudged_deinit(&known);
   return ok;
@@ -292,7 +292,7 @@ static void again_plan(const struct again *a, FILE *out) {
   if (a->of.passed_over > 0)
     fprintf(out, " (%llu more needed no judge)", (unsigned long long)a->of.passed_over);
   if (a->of.unsound > 0)
-    fprintf(out, " (%llu log%s not sound and left out)", (unsigned long long)a->of.unsound,
+    fprintf(out, " (%llu log%s not intact and left out)", (unsigned long long)a->of.unsound,
             a->of.unsound == 1 ? " is" : "s are");
   fputc('\n', out);
 }
@@ -306,9 +306,9 @@ static bool again_agreed(const struct again *a, const struct cli_args *args, str
   if (cli_flag(args, "yes") || bound)
     return true;
   if (!isatty(STDIN_FILENO))
-    return err_set(err, ERR_USAGE,
-                   "nothing was asked: bound it with --max-cost USD or --max-calls "
-                   "N, or say --yes");
+    return err_set(
+        err, ERR_USAGE,
+        "nothing was asked: set a limit with --max-cost USD or --max-calls N, or give --yes");
   fputs("Begin? [y/N] ", stderr);
   bool yes = fgets(word, sizeof word, stdin) != NULL && (word[0] == 'y' || word[0] == 'Y');
   return yes || err_set(err, ERR_USAGE, "nothing was asked");
@@ -426,7 +426,7 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
   double low, high;
   size_t read = s->same + s->other;
   if (a->of.count == 0) {
-    puts("no judgment that a judge was needed for fits");
+    puts("no judgment that needed a judge matches");
     return;
   }
   printf("%zu verdict%s: %zu as recorded", read, read == 1 ? "" : "s", s->same);
@@ -442,10 +442,10 @@ static void again_put_sum(const struct again *a, const struct again_sum *s) {
            a->run.permute ? "orders of the rules" : "repeats");
   print_family(s);
   if (a->run.stopped)
-    puts("interrupted: the same command goes on");
+    puts("interrupted: run the same command again to continue");
   if (a->run.bounded)
-    puts("a bound was met: the same command with a higher one goes on");
-  printf("segue agree compares them with verdicts and labels; segue verify %s proves them\n",
+    puts("a limit was reached: run the same command with a higher one to continue");
+  printf("segue agree compares them with verdicts and labels; segue verify %s checks them\n",
          find_shown(a->run.into));
 }
 

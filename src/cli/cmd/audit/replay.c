@@ -46,7 +46,7 @@ static void replay_show(const struct replay_turn *t) {
   buf_puts(&line, ": recorded ");
   replay_put_verdict(&line, t->rule, t->method);
   if (t->kind == REPLAY_ASKS)
-    buf_printf(&line, "; today %s would ask once more", t->method_now);
+    buf_printf(&line, "; today %s would ask again", t->method_now);
   else {
     buf_puts(&line, "; today ");
     replay_put_verdict(&line, t->rule_now, t->method_now);
@@ -120,7 +120,7 @@ static void replay_sum(const struct replaying *r) {
     return;
   }
   printf("%llu judgment%s in %zu session%s: %llu as recorded, %llu by another stage, %llu would "
-         "differ, %llu would ask once more, %llu a person's\n",
+         "differ, %llu would ask again, %llu by a person\n",
          (unsigned long long)all, all == 1 ? "" : "s", r->sessions, r->sessions == 1 ? "" : "s",
          (unsigned long long)n[REPLAY_SAME], (unsigned long long)n[REPLAY_METHOD],
          (unsigned long long)n[REPLAY_RULE], (unsigned long long)n[REPLAY_ASKS],

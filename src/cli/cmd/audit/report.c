@@ -184,7 +184,7 @@ static int report_run(int argc, char **argv) {
   r.report.out = &r.out;
   bool ok = report_options(&r, &args, &err);
   if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
-    ok = err_set(&err, ERR_USAGE, "name a file with -o FILE: HTML is for a browser");
+    ok = err_set(&err, ERR_USAGE, "give a file with -o FILE: HTML is for a browser");
   ok = ok && (r.proof = proof_new(&err)) != NULL;
   ok = ok && report_title(&r, &args, &title, &err);
   if (ok) {

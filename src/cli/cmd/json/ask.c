@@ -63,7 +63,7 @@ static json_t *schema_named(const char *word, struct err *err) {
   json_t *schema = preset_schema(text);
   if (schema == NULL)
     (void)err_set(err, ERR_USAGE,
-                  "there is no ready schema \"%.80s\": use %s, or a path such as ./%.80s", word,
+                  "there is no built-in schema \"%.80s\": use %s, or a path such as ./%.80s", word,
                   preset_names(), word);
   return schema;
 }
@@ -107,7 +107,7 @@ static bool read_invariants(const struct cli_args *args, json_t *into, struct er
     return false;
   if (!json_is_array(list)) {
     json_decref(list);
-    return err_set(err, ERR_USAGE, "%.200s is no list of invariants", file);
+    return err_set(err, ERR_USAGE, "%.200s is not a list of invariants", file);
   }
   for (size_t i = 0; (text = cli_values(args, "invariant", i)) != NULL; i++)
     json_array_append_new(list, json_io_string(text));
@@ -165,8 +165,7 @@ static bool read_question(const struct cli_args *args, const struct setup *setup
                    err))
     return false;
   if (json_integer_value(json_object_get(q->structured, "max_reasks")) > REASK_WARN_COUNT)
-    fprintf(stderr,
-            "segue ask: warning: what %d corrections did not mend, more of them rarely do\n",
+    fprintf(stderr, "segue ask: warning: what %d corrections did not fix, more of them rarely do\n",
             REASK_WARN_COUNT);
   return read_invariants(args, q->structured, err) && read_reask(args, setup, q->structured, err);
 }
@@ -215,7 +214,7 @@ static int print_result(struct single *s, bool json) {
   bool is_value =
       str_eq_c(str_from(json_string_value(json_object_get(s->result, "outcome"))), "value");
   if (s->stream != NULL && !ask_stream_end(s->stream, is_value ? value : NULL)) {
-    fprintf(stderr, "segue ask: %zu item%s printed that the final answer does not begin with\n",
+    fprintf(stderr, "segue ask: %zu item%s printed that the final answer does not start with\n",
             json_array_size(s->stream->printed),
             json_array_size(s->stream->printed) == 1 ? " was" : "s were");
     status = STATUS_FAILED;
@@ -264,7 +263,8 @@ static bool read_prompt(const struct cli_args *args, struct buf *prompt, struct 
   else if (!file_read_fd(STDIN_FILENO, "standard input", LIMIT_TASK_BYTES, prompt, err))
     return false;
   if (str_trim(buf_view(prompt)).n == 0)
-    return err_set(err, ERR_USAGE, "there is no prompt: give it as a word or on standard input");
+    return err_set(err, ERR_USAGE,
+                   "there is no prompt: give it as an argument or on standard input");
   return utf8_valid(prompt->p, prompt->n) || err_set(err, ERR_USAGE, "the prompt is not UTF-8");
 }
 
@@ -308,13 +308,14 @@ static int single(const struct cli_args *args, struct setup *setup, const json_t
 static bool check_flags(const struct cli_args *args, struct err *err) {
   bool batches = cli_value(args, "batch") != NULL;
   if (batches && cli_flag(args, "stream"))
-    return err_set(err, ERR_USAGE, "--stream is for one question, not for --batch");
+    return err_set(err, ERR_USAGE, "--stream works for one question, not with --batch");
   if (batches && args->word_count > 0)
-    return err_set(err, ERR_USAGE, "--batch reads its prompts from the file: give no other");
+    return err_set(err, ERR_USAGE,
+                   "--batch reads its prompts from the file: do not give another one");
   if (!batches && cli_value(args, "jobs") != NULL)
-    return err_set(err, ERR_USAGE, "--jobs goes with --batch");
+    return err_set(err, ERR_USAGE, "--jobs needs --batch");
   if (!batches && cli_value(args, "schema") == NULL)
-    return err_set(err, ERR_USAGE, "give --schema FILE, or the name of a ready one: %s",
+    return err_set(err, ERR_USAGE, "give --schema FILE, or the name of a built-in one: %s",
                    preset_names());
   return true;
 }
@@ -323,8 +324,9 @@ static bool has_provider(const struct setup *setup, struct err *err) {
   struct str provider, model;
   core_backend(setup->workflow, setup->config, 0, &provider, &model);
   return provider.n > 0 ||
-         err_set(err, ERR_USAGE,
-                 "who is to be asked? Give --provider, or set one in the configuration");
+         err_set(
+             err, ERR_USAGE,
+             "which provider should be asked? Give --provider, or set one in the configuration");
 }
 
 static int ask_run(int argc, char **argv) {

@@ -69,7 +69,7 @@ static void print_schema_trouble(const struct checking *c, const char *path,
   }
   bool complex = status == SCHEMA_TOO_COMPLEX;
   fprintf(stderr, "segue check: %s\n",
-          complex ? "the schema is too complex" : "this is not a sound schema");
+          complex ? "the schema is too complex" : "this is not a valid schema");
   schema_errors_print(stderr, path, errs);
   if (c->registry.err.code != ERR_NONE)
     (void)cli_fail("check", &c->registry.err);
@@ -265,7 +265,7 @@ static bool line_invariants(const json_t *list, struct invariants **own, struct 
       !invariants_need(*own, INVARIANT_AI))
     return true;
   if (*own != NULL)
-    buf_puts(&text, "a line may hold expressions only: give commands with --invariants FILE");
+    buf_puts(&text, "a line may contain only expressions: give commands with --invariants FILE");
   else if (errs->count > 0)
     buf_printf(&text, "%s: %s", errs->items[errs->count - 1].path,
                errs->items[errs->count - 1].message);
@@ -363,8 +363,9 @@ static int check_batch(struct checking *c, const struct cli_args *args) {
     given = schema_in_read(args->words[0], &err);
     if (given == NULL) {
       (void)cli_fail("check", &err);
-      fprintf(stderr, "with --batch the first word is the schema of lines without one: write\n"
-                      "segue check --batch - LINES.ndjson, or give the lines on standard input\n");
+      fprintf(stderr,
+              "with --batch the first argument is the schema for lines without one: write\nsegue "
+              "check --batch - LINES.ndjson, or give the lines on standard input\n");
       return STATUS_USAGE;
     }
     struct schema_errors errs = {0};
@@ -405,7 +406,7 @@ static bool check_prepare(struct checking *c, const struct cli_args *args, struc
   for (size_t i = 0; i < args->word_count; i++)
     inputs += strcmp(args->words[i], "-") == 0 && !(i == 0 && cli_flag(args, "batch"));
   if (inputs > 1)
-    return err_set(err, ERR_USAGE, "only one file can be -, standard input");
+    return err_set(err, ERR_USAGE, "only one file can be - (standard input)");
   return true;
 }
 

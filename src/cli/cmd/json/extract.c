@@ -149,7 +149,7 @@ static void print_candidates(const struct extract_result *r, struct str text) {
     (void)cli_fit(&out, snippet, SNIPPET_COLUMNS);
     if (note->error_offset > 0)
       buf_printf(&out, "  (broke at byte %zu)", note->error_offset);
-    buf_puts(&out, note->duplicate_key ? "  (a key is given twice)" : "");
+    buf_puts(&out, note->duplicate_key ? "  (a key appears twice)" : "");
     buf_puts(&out, note->repaired ? "  (repaired)\n" : "\n");
   }
   if (r->notes_dropped > 0)
@@ -161,7 +161,7 @@ static void print_candidates(const struct extract_result *r, struct str text) {
 static void extract_explain(const struct extract_result *r, struct str text) {
   print_candidates(r, text);
   fprintf(stderr, "stage: %s%s\n", extract_stage_name(r->stage),
-          r->unwrapped ? " (taken out of what stood there)" : "");
+          r->unwrapped ? " (taken from a longer text)" : "");
   fprintf(stderr, "repairs: %zu\n", r->repair_count);
   for (size_t i = 0; i < r->repairs_listed; i++)
     fprintf(stderr, "  byte %-9zu %s\n", r->repairs[i].offset, r->repairs[i].name);
@@ -200,10 +200,10 @@ static void extract_complain(const struct extract_schema *asked, const struct ex
 static void tell_left_out(const struct extract_result *r) {
   static const struct {
     const char *name, *words;
-  } table[] = {{"dropped_member", "a member without a whole value is left out"},
-               {"dropped_item", "an item that was cut off is left out"},
-               {"stray_text", "words that belong to nothing are left out"},
-               {"duplicate_key", "a key is given twice: its last value counts"}};
+  } table[] = {{"dropped_member", "a member without a complete value was left out"},
+               {"dropped_item", "an item that was cut off was left out"},
+               {"stray_text", "words that belong to nothing were left out"},
+               {"duplicate_key", "a key appears twice: its last value counts"}};
   size_t told = 0;
   for (size_t i = 0; i < r->repairs_listed; i++)
     for (size_t k = 0; k < ARRAY_LEN(table); k++)
@@ -284,7 +284,7 @@ static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long 
     doc = ready;
   }
   if (!schema_has_known_keyword(doc)) {
-    extract_refuse(out, line, "schema", "\"schema\" has no keyword that could constrain a value");
+    extract_refuse(out, line, "schema", "\"schema\" has no keyword that restricts a value");
     return false;
   }
   asked->doc = doc;
@@ -305,7 +305,7 @@ static void extract_answer(struct extract_batch *b, json_t *in, unsigned long lo
   struct extract_result r;
   json_object_set(out, "id", json_object_get(in, "id"));
   if (!json_is_string(text)) {
-    extract_refuse(out, line, "bad_line", "\"text\" must be there and a string");
+    extract_refuse(out, line, "bad_line", "\"text\" must be a string");
     return;
   }
   if (want != NULL && !json_is_null(want) &&
@@ -363,13 +363,13 @@ static bool load_schema(const char *path, const struct schema_opts *opts,
     return false;
   }
   if (!schema_has_known_keyword(asked->doc)) {
-    (void)err_set(&err, ERR_USAGE, "%.300s has no keyword that could constrain a value", path);
+    (void)err_set(&err, ERR_USAGE, "%.300s has no keyword that restricts a value", path);
     (void)cli_fail("extract", &err);
     return false;
   }
   asked->schema = *schema = schema_compile(asked->doc, opts, &errs, &status);
   if (*schema == NULL) {
-    (void)err_set(&err, ERR_USAGE, "%.300s is not a schema that can be used (%s)", path,
+    (void)err_set(&err, ERR_USAGE, "%.300s is not a usable schema (%s)", path,
                   schema_status_name(status));
     (void)cli_fail("extract", &err);
     print_schema_errors("  ", &errs);
@@ -399,7 +399,7 @@ static int extract_run(int argc, char **argv) {
   b.how.explain = cli_flag(&args, "explain");
   b.opts.assert_formats = cli_flag(&args, "assert-format");
   if (cli_flag(&args, "repair") && cli_flag(&args, "no-repair"))
-    (void)err_set(&err, ERR_USAGE, "--repair and --no-repair exclude each other");
+    (void)err_set(&err, ERR_USAGE, "--repair and --no-repair cannot be combined");
   else if (want != NULL && !extract_want_parse(want, &b.how.want))
     (void)err_set(&err, ERR_USAGE, "--want must be object, array or any");
   else if (schema_path && strcmp(schema_path, "-") == 0 && (path == NULL || strcmp(path, "-") == 0))

@@ -60,7 +60,7 @@ static void note(json_t *list, const char *pointer, const char *keyword, const c
 }
 
 static bool too_complex(enum schema_status status, struct err *err) {
-  return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to be shown");
+  return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to show");
 }
 
 /* Takes `text`. */
@@ -245,7 +245,7 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
     size_t n = not_held(notes);
     print_text(&text);
     if (n > 0)
-      fprintf(stderr, "segue schema: %zu keyword%s not held by %s: --report lists %s\n", n,
+      fprintf(stderr, "segue schema: %zu keyword%s not expressed by %s: --report lists %s\n", n,
               n == 1 ? " is" : "s are", rendering->name, n == 1 ? "it" : "them");
   } else {
     (void)cli_fail("schema", &err);
@@ -292,7 +292,7 @@ static void heading(const char *text, bool first) {
 /* Appends what is odd about the schema, a line each. */
 static void schema_warnings(const struct rendering_job *job, struct buf *out) {
   if (!schema_has_known_keyword(job->doc) && !json_is_boolean(job->doc))
-    buf_puts(out, "nothing in the schema constrains a value: any JSON is valid\n");
+    buf_puts(out, "nothing in the schema restricts a value: any JSON is valid\n");
   struct schema_errors odd = {0};
   schema_lint(job->doc, false, &odd);
   for (size_t i = 0; i < odd.count; i++)
@@ -403,7 +403,7 @@ static bool compile(struct rendering_job *job) {
   if (job->schema == NULL) {
     bool complex = status == SCHEMA_TOO_COMPLEX;
     fprintf(stderr, "segue schema: %s\n",
-            complex ? "the schema is too complex" : "this is not a sound schema");
+            complex ? "the schema is too complex" : "this is not a valid schema");
     schema_errors_print(stderr, job->file, &errs);
     if (job->registry.err.code != ERR_NONE)
       (void)cli_fail("schema", &job->registry.err);
