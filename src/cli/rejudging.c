@@ -57,7 +57,7 @@ static void rejudge_say_wait(struct rejudging *r, const struct record *record) {
   r->waits_until_ms = now_ms + ms;
   fprintf(stderr, "segue rejudge: waiting %lld s: ", (long long)(ms / 1000));
   cli_put_safe(stderr, json_is_string(message) ? json_string_value(message) : "no reason given");
-  fputs(" (Ctrl-C stops; the same command goes on later)\n", stderr);
+  fputs(" (Ctrl-C stops; run the same command again to continue)\n", stderr);
 }
 
 static void rejudge_why(struct rejudge_job *job, struct str why) {
