@@ -7,6 +7,7 @@
 #include "store/brief.h"
 #include "store/line.h"
 #include "store/reader.h"
+#include "store/worker.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -162,13 +163,35 @@ static bool fold_nothing(void *ctx, const json_t *record, struct err *err) {
   return true;
 }
 
+/* What the session asked of its workers when it was submitted, or NULL: its place in the target's
+ * queue, too. */
+static json_t *copy_labels(const struct store_ref *ref) {
+  struct log_reader r;
+  struct str line;
+  struct err ignored;
+  json_t *on = NULL;
+  if (!reader_open(&r, ref, &ignored))
+    return NULL;
+  if (reader_next(&r, &line)) {
+    json_auto_t *first = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+    on = json_incref(json_object_get(json_object_get(first, "config"), "on"));
+  }
+  reader_close(&r);
+  return on;
+}
+
 /* Opens the target, to start a copy or to continue one that was cut off. */
-static struct store_log *copy_open_target(struct store *to, const struct store_ref *there,
-                                          const char *id, uint64_t bytes, struct err *err) {
+static struct store_log *copy_open_target(struct store *to, const struct store_ref *ref,
+                                          const struct store_ref *there, const char *id,
+                                          uint64_t bytes, struct err *err) {
   struct store_mend mend = {0};
-  if (bytes == 0)
-    return store_create(to, id, err);
-  return store_attach(to, there, fold_nothing, NULL, &mend, err);
+  if (bytes > 0)
+    return store_attach(to, there, fold_nothing, NULL, &mend, err);
+  json_auto_t *on = copy_labels(ref);
+  struct store_log *log = on != NULL ? store_create_later(to, id, err) : store_create(to, id, err);
+  if (log != NULL && on != NULL)
+    worker_place(log, on);
+  return log;
 }
 
 static enum copy_result copy_checked(struct store *to, const struct store_ref *ref, const char *id,
@@ -185,7 +208,7 @@ static enum copy_result copy_checked(struct store *to, const struct store_ref *r
     return COPY_FAILED;
   if (has && bytes == end->bytes)
     return COPY_THERE;
-  struct store_log *log = copy_open_target(to, &there, id, bytes, err);
+  struct store_log *log = copy_open_target(to, ref, &there, id, bytes, err);
   bool ok = log != NULL && copy_lines(to, ref, log, err);
   store_close(log);
   return ok ? COPY_DONE : COPY_FAILED;

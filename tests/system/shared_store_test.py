@@ -260,6 +260,59 @@ def a_row_that_says_more_than_its_log():
         expect(box.segue("store", "check").returncode == 0, "after mending")
 
 
+def a_row_that_says_other_than_its_log():
+    """Where it belongs, how it stands and what it asks for: found and mended, and the session goes on as its log says."""
+    with SharedBox() as box:
+        stops = box.file("stops.yaml", "name: s\nprovider: script\nmax_movements: 1\nmovements:\n"
+                         "  - name: a\n    command: ['true']\n    rules: [{condition: when(true), next: b}]\n"
+                         "  - name: b\n    command: ['true']\n    rules: [{condition: when(true), next: COMPLETE}]\n")
+        box.segue("run", *box.words(), "-q")
+        box.segue("run", stops, "--task", "x", "--cwd", box.cwd, "-q")
+        box.segue("submit", stops, "--task", "x", "--cwd", box.cwd)
+        box.segue("submit", stops, "--task", "x", "--cwd", box.cwd, "--on", "gpu,big")
+        ended, stopped, waits, sent = sorted(s["id"] for s in box.json("ls")[1])
+        rows = "SELECT state, rest, needs FROM segue.session ORDER BY id"
+        right = box.sql(rows)
+        expect([row.split("|")[:2] for row in right.splitlines()]
+               == [["ended"] * 2, ["idle"] * 2, ["ready"] * 2, ["ready"] * 2], right)
+        for sid, wrong, says in ((ended, "state = 'ready', rest = 'ready'", b"belongs to those that are ready, its log says ended"),
+                                 (ended, "state = 'idle'", b"is idle, its log says ended"),
+                                 (stopped, "state = 'ready', rest = 'ready'", b"that are ready, its log says idle"),
+                                 (stopped, "state = 'ended'", b"is ended, its log says idle"),
+                                 (waits, "rest = 'ended'", b"that are ended, its log says ready"),
+                                 (waits, "state = 'idle'", b"is idle, its log says ready"),
+                                 (sent, "needs = '{gpu}'", b'with ["gpu"], its log for others'),
+                                 (sent, "needs = '{}'", b"with [], its log for others")):
+            box.sql(f"UPDATE segue.session SET {wrong} WHERE id = '{sid}'")
+            found = box.segue("store", "check")
+            expect(found.returncode == 1 and says in found.stdout and sid.encode() in found.stdout, wrong, found)
+            mended = box.segue("store", "check", "--mend")
+            expect(mended.returncode == 0 and mended.stdout.count(b": mended") == 1, wrong, mended)
+            expect(box.sql(rows) == right, wrong, box.sql(rows))
+        # A request that waits is no difference; and nobody can know which machine it was that a row does not name.
+        box.sql(f"UPDATE segue.session SET state = 'ready', asked = 'resume' WHERE id = '{stopped}'")
+        expect(box.segue("store", "check").returncode == 0, "a request")
+        box.sql(f"UPDATE segue.session SET needs = '{{gpu}}' WHERE id = '{waits}'")
+        left = box.segue("store", "check", "--mend")
+        expect(left.returncode == 1 and b"its log for the machine where it was submitted" in left.stdout
+               and b"mended" not in left.stdout, left)
+
+
+def an_import_keeps_what_a_session_asks_for():
+    with SharedBox() as box, SharedBox() as other:
+        flow = box.file("w.yaml", "name: w\nmovements:\n  - name: a\n    ask: {question: why?}\n"
+                        "    rules: [{condition: when(true), next: COMPLETE}]\n")
+        expect(box.segue("submit", flow, "--task", "x", "--cwd", box.cwd, "--on", "gpu,big").returncode == 0, "submit")
+        done = box.segue("store", "export", "--move", box.dir + "/out")
+        expect(done.returncode == 0, done)
+        done = other.segue("store", "import", "--move", box.dir + "/out")
+        expect(done.returncode == 0, done)
+        expect(other.sql("SELECT needs, state FROM segue.session") == "{gpu,big}|ready", other.sql("SELECT needs, state FROM segue.session"))
+        for one in (box, other):
+            found = one.segue("store", "check")
+            expect(found.returncode == 0, found)
+
+
 def old_ones_are_pruned():
     with SharedBox() as box:
         long = "word " * 20000
@@ -525,7 +578,8 @@ if __name__ == "__main__":
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,
                        a_stopped_one_is_cancelled_here, the_lease_ends_under_it,
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
-                       a_row_that_says_more_than_its_log, wrong_addresses, wrong_places, roles,
+                       a_row_that_says_more_than_its_log, a_row_that_says_other_than_its_log,
+                       an_import_keeps_what_a_session_asks_for, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
                        blobs_of_several_parts, the_queue_by_labels, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])
     sys.exit(status)

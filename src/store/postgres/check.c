@@ -2,6 +2,7 @@
 #include "store/shared.h"
 
 #include "base/log.h"
+#include "format/json_write.h"
 #include "store/line.h"
 #include "store/postgres/shared.h"
 #include "store/reader.h"
@@ -10,11 +11,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PROBLEM_BYTES = 256 };
+
+/* This is what a row has of its log. One that was taken between two looks has another fence. */
+static const char row_sql[] =
+    "SELECT id, seq, bytes, encode(hash, 'hex'), rest, state, state <> segue.rest_of($2, asked), "
+    "to_json(needs)::text, moved, fence FROM segue.session WHERE id = $1::uuid AND state <> 'held'";
+enum {
+  ROW_ID,
+  ROW_SEQ,
+  ROW_BYTES,
+  ROW_HASH,
+  ROW_REST,
+  ROW_STATE,
+  ROW_STATE_WRONG, /* for the rest that was given */
+  ROW_NEEDS,
+  ROW_MOVED,
+  ROW_FENCE
+};
+
 struct log_end { /* according to its lines */
   uint64_t seq, bytes;
   char hash[SHA256_HEX];
+  struct brief brief; /* of where it belongs */
+  json_t *on;     /* the labels that it asks for; NULL: its own machine, which it does not name */
   struct err why; /* code ERR_NONE: all are sound */
 };
+
+static void end_deinit(struct log_end *end) {
+  brief_deinit(&end->brief);
+  json_decref(end->on);
+}
+
+static void end_read_line(struct log_end *end, struct str line) {
+  if (end->seq > 0 && !shared_tells_rest(line))
+    return;
+  json_auto_t *record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  if (record == NULL) /* its hash was right */
+    return;
+  if (end->seq == 0)
+    end->on = json_incref(json_object_get(json_object_get(record, "config"), "on"));
+  shared_feed(&end->brief, record);
+}
 
 static bool read_end(const struct store_ref *ref, struct log_end *end, struct err *err) {
   struct log_reader r;
@@ -31,6 +69,7 @@ static bool read_end(const struct store_ref *ref, struct log_end *end, struct er
                     (unsigned long long)end->seq + 1, r.whole ? why.text : "it has no end");
       break;
     }
+    end_read_line(end, line);
     memcpy(end->hash, hash, SHA256_HEX);
     end->seq++;
     end->bytes = r.offset + line.n + 1;
@@ -40,45 +79,120 @@ static bool read_end(const struct store_ref *ref, struct log_end *end, struct er
   return ok;
 }
 
-/* Corrects a row directly, which only the owner of the tables may do. */
-static bool mend_row(struct pg_base *pg, const char *id, const struct log_end *end,
+/* --- the row --- */
+
+static PGresult *ask_row(struct pg_base *pg, const char *id, const char *rest, struct err *err) {
+  enum conn_failure failure;
+  const struct conn_arg args[] = {arg_text(id), arg_text(rest)};
+  return base_ask(pg, row_sql, args, ARRAY_LEN(args), false, &failure, err);
+}
+
+/* Without labels a session belongs where it was submitted: only the row says where that is. */
+static bool needs_agree(const struct log_end *end, const char *needs) {
+  static const char host[] = "[\"host=";
+  if (end->on == NULL)
+    return strncmp(needs, host, sizeof host - 1) == 0;
+  json_auto_t *labels = json_loads(needs, 0, NULL);
+  return json_equal(labels, end->on) == 1;
+}
+
+/* Says what is wrong with the row, if something is. */
+static bool row_agrees(const PGresult *row, const struct log_end *end, char text[PROBLEM_BYTES]) {
+  const char *rest = shared_rest_of(&end->brief);
+  bool moved = conn_text(row, 0, ROW_MOVED)[0] == 't'; /* it is over here, whatever the log says */
+  if (end->seq != conn_number(row, 0, ROW_SEQ) || end->bytes != conn_number(row, 0, ROW_BYTES) ||
+      strcmp(end->hash, conn_text(row, 0, ROW_HASH)) != 0)
+    (void)snprintf(text, PROBLEM_BYTES, "its row says %llu records, its log has %llu",
+                   (unsigned long long)conn_number(row, 0, ROW_SEQ), (unsigned long long)end->seq);
+  else if (!moved && strcmp(rest, conn_text(row, 0, ROW_REST)) != 0)
+    (void)snprintf(text, PROBLEM_BYTES, "its row belongs to those that are %s, its log says %s",
+                   conn_text(row, 0, ROW_REST), rest);
+  else if (!moved && conn_text(row, 0, ROW_STATE_WRONG)[0] == 't')
+    (void)snprintf(text, PROBLEM_BYTES, "its row is %s, its log says %s",
+                   conn_text(row, 0, ROW_STATE), rest);
+  else if (!needs_agree(end, conn_text(row, 0, ROW_NEEDS)))
+    (void)snprintf(text, PROBLEM_BYTES, "its row asks for a worker with %.80s, its log for %s",
+                   conn_text(row, 0, ROW_NEEDS),
+                   end->on != NULL ? "others" : "the machine where it was submitted");
+  else
+    return true;
+  return false;
+}
+
+/* Corrects a row directly, which only the owner of the tables may do. False: somebody has taken the
+ * session, or it cannot be done. */
+static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_end *end,
                      struct err *err) {
   char seq[24], bytes[24];
   enum conn_failure failure;
   (void)snprintf(seq, sizeof seq, "%llu", (unsigned long long)end->seq);
   (void)snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)end->bytes);
-  const struct conn_arg args[] = {arg_text(id), arg_text(seq), arg_text(bytes),
-                                  arg_text(end->hash)};
-  PGresult *answer = base_ask(pg,
-                              "UPDATE segue.session SET seq = $2::bigint, bytes = $3::bigint, hash "
-                              "= decode($4, 'hex') WHERE id = $1::uuid AND state <> 'held'",
-                              args, ARRAY_LEN(args), false, &failure, err);
+  char *on = end->on != NULL ? json_dump_text(end->on, JSON_COMPACT) : NULL;
+  const struct conn_arg args[] = {arg_text(conn_text(row, 0, ROW_ID)),
+                                  arg_text(seq),
+                                  arg_text(bytes),
+                                  arg_text(end->hash),
+                                  arg_text(shared_rest_of(&end->brief)),
+                                  arg_text(on != NULL ? on : ""),
+                                  arg_text(conn_text(row, 0, ROW_FENCE))};
+  PGresult *answer = base_ask(
+      pg,
+      "UPDATE segue.session SET seq = $2::bigint, bytes = $3::bigint, hash = decode($4, 'hex'), "
+      "rest = CASE WHEN moved THEN rest ELSE $5 END, "
+      "state = CASE WHEN moved THEN state ELSE segue.rest_of($5, asked) END, "
+      "needs = CASE WHEN $6 = '' THEN needs "
+      "ELSE ARRAY(SELECT json_array_elements_text(nullif($6, '')::json)) END "
+      "WHERE id = $1::uuid AND state <> 'held' AND fence = $7::bigint RETURNING 1",
+      args, ARRAY_LEN(args), false, &failure, err);
+  bool mended = answer != NULL && conn_rows(answer) == 1;
   conn_free(answer);
-  return answer != NULL;
+  free(on);
+  return mended;
 }
 
-static bool check_one(struct store *store, struct pg_base *pg, const PGresult *rows, int i,
-                      bool mend, struct shared_finding *found, char text[256], struct err *err) {
-  struct store_ref ref;
-  struct log_end end;
-  shared_ref(store, conn_text(rows, i, 0), &ref);
-  if (!read_end(&ref, &end, err))
-    return false;
-  *found = (struct shared_finding){.session = conn_text(rows, i, 0), .records = end.seq};
-  bool agrees = end.seq == conn_number(rows, i, 1) && end.bytes == conn_number(rows, i, 2) &&
-                strcmp(end.hash, conn_text(rows, i, 3)) == 0;
-  if (end.why.code != ERR_NONE)
-    (void)snprintf(text, 256, "%.250s", end.why.text);
-  else if (!agrees)
-    (void)snprintf(text, 256, "its row says %llu records, its log has %llu",
-                   (unsigned long long)conn_number(rows, i, 1), (unsigned long long)end.seq);
-  else
+/* --- one session --- */
+
+static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_end *end, bool mend,
+                      struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
+  err->code = ERR_NONE;
+  if (end->why.code != ERR_NONE)
+    (void)snprintf(text, PROBLEM_BYTES, "%.250s", end->why.text);
+  else if (row_agrees(row, end, text))
     return true;
   found->problem = text;
-  if (!mend || end.why.code != ERR_NONE)
+  bool unknown = end->on == NULL && !needs_agree(end, conn_text(row, 0, ROW_NEEDS));
+  if (!mend || end->why.code != ERR_NONE)
     return true;
-  found->mended = mend_row(pg, found->session, &end, err);
-  return found->mended;
+  found->mended = mend_row(pg, row, end, err) && !unknown;
+  return err->code == ERR_NONE;
+}
+
+static bool check_one(struct store *store, struct pg_base *pg, const char *id, bool mend,
+                      struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
+  struct store_ref ref;
+  struct log_end end;
+  shared_ref(store, id, &ref);
+  *found = (struct shared_finding){.session = id};
+  PGresult *before = ask_row(pg, id, "", err);
+  if (before == NULL || conn_rows(before) == 0) { /* taken or removed since it was listed */
+    bool none = before != NULL;
+    conn_free(before);
+    return none;
+  }
+  PGresult *row = NULL;
+  bool ok = read_end(&ref, &end, err);
+  if (ok)
+    row = ask_row(pg, id, shared_rest_of(&end.brief), err);
+  ok = ok && row != NULL;
+  found->records = end.seq;
+  bool still = ok && conn_rows(row) == 1 &&
+               conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE);
+  if (still) /* else somebody went on with it while its log was read */
+    ok = check_row(pg, row, &end, mend, found, text, err);
+  conn_free(before);
+  conn_free(row);
+  end_deinit(&end);
+  return ok;
 }
 
 bool shared_check(const char *url, bool mend,
@@ -86,19 +200,18 @@ bool shared_check(const char *url, bool mend,
                   struct err *err) {
   struct store store;
   enum conn_failure failure;
-  char text[256];
+  char text[PROBLEM_BYTES];
   store_at(&store, url);
   struct pg_base *pg = base_of(url, err);
   PGresult *rows = NULL;
   if (pg != NULL)
-    rows = base_ask(pg,
-                    "SELECT id, seq, bytes, encode(hash, 'hex') FROM segue.session "
-                    "WHERE state <> 'held' AND seq > 0 ORDER BY id",
-                    NULL, 0, false, &failure, err);
+    rows =
+        base_ask(pg, "SELECT id FROM segue.session WHERE state <> 'held' AND seq > 0 ORDER BY id",
+                 NULL, 0, false, &failure, err);
   bool ok = rows != NULL;
   for (int i = 0; ok && i < conn_rows(rows); i++) {
     struct shared_finding found;
-    ok = check_one(&store, pg, rows, i, mend, &found, text, err);
+    ok = check_one(&store, pg, conn_text(rows, i, 0), mend, &found, text, err);
     if (ok)
       each(ctx, &found);
   }

@@ -58,21 +58,25 @@ static bool line_is(struct str line, const char *type) {
   return str_has(head, type);
 }
 
-static bool tells_where(struct str line) {
+bool shared_tells_rest(struct str line) {
   return line_is(line, "\"type\":\"session_") || line_is(line, "\"type\":\"answer\"");
 }
 
-static void shared_feed(struct shared_log *log, const json_t *record) {
+void shared_feed(struct brief *brief, const json_t *record) {
   struct record_draft d;
   record_read(&d, record);
-  brief_feed(&log->brief, &d.record);
+  brief_feed(brief, &d.record);
   record_drop(&d);
 }
 
-const char *shared_rest(const struct shared_log *log) {
-  if (brief_is_over(&log->brief))
+const char *shared_rest_of(const struct brief *brief) {
+  if (brief_is_over(brief))
     return "ended";
-  return brief_goes_on(&log->brief) ? "ready" : "idle";
+  return brief_goes_on(brief) ? "ready" : "idle";
+}
+
+const char *shared_rest(const struct shared_log *log) {
+  return shared_rest_of(&log->brief);
 }
 
 /* --- the batch --- */
@@ -89,9 +93,10 @@ void shared_scan_batch(struct shared_log *log) {
     log->line_count++;
     log->turn_over = log->turn_over || line_is(line, "\"type\":\"turn_end\"") ||
                      line_is(line, "\"type\":\"session_resume\",\"reason\":\"user\"");
-    json_t *record = tells_where(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *record =
+        shared_tells_rest(line) ? json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL) : NULL;
     if (record != NULL)
-      shared_feed(log, record);
+      shared_feed(&log->brief, record);
     json_decref(record);
   }
 }
@@ -406,8 +411,8 @@ static bool fold_one(struct shared_log *log, const struct log_reader *r, struct 
   if (record == NULL)
     return fold_damaged(log, &why, err);
   bool ok = fold(ctx, record, err);
-  if (ok && tells_where(line))
-    shared_feed(log, record);
+  if (ok && shared_tells_rest(line))
+    shared_feed(&log->brief, record);
   json_decref(record);
   memcpy(log->base.hash, hash, SHA256_HEX);
   log->base.seq++;

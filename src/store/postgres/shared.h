@@ -51,8 +51,12 @@ void leave_call_init(struct leave_call *call, const struct base_leave *leave);
 bool shared_make(struct shared_log *log, struct err *err) MUST_CHECK;
 void append_call_init(struct append_call *call, struct shared_log *log);
 void append_call_deinit(struct append_call *call);
-/* Where the session belongs once it is let go of, as its records and the batch say. */
+/* Where a session belongs once nobody has it, as its records (and the batch) say. */
+const char *shared_rest_of(const struct brief *brief);
 const char *shared_rest(const struct shared_log *log);
+/* Does this record count for that? The first one and stops do. */
+bool shared_tells_rest(struct str line);
+void shared_feed(struct brief *brief, const json_t *record);
 /* Reads the batch for that, once. */
 void shared_scan_batch(struct shared_log *log);
 /* Does the answer that it is there count? asked: of it elsewhere, or "". */
