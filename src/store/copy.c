@@ -163,8 +163,7 @@ static bool fold_nothing(void *ctx, const json_t *record, struct err *err) {
   return true;
 }
 
-/* What the session asked of its workers when it was submitted, or NULL: its place in the target's
- * queue, too. */
+/* The labels that the session asks of its workers, in the target's queue, too; or NULL. */
 static json_t *copy_labels(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
