@@ -132,6 +132,7 @@
 #define LIMIT_VIEW_TURN_COUNT        100000u /* turns of one session that are shown */
 #define LIMIT_VIEW_SPAN_COUNT        64u     /* pieces of time of one turn */
 #define LIMIT_VIEW_TEXT_BYTES        65536u  /* a task or a message in a view */
+#define LIMIT_SKIM_BYTES             262144u /* of a log that a list looks at whole */
 #define LIMIT_VIEW_LINE_BYTES        1024u   /* each text of a session in a list */
 #define LIMIT_REPORT_ROW_COUNT       1000u   /* sessions of a folder */
 #define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* judgments shown in full */

@@ -170,6 +170,8 @@ void brief_feed(struct brief *b, const struct record *record) {
   } else if (record->type == RECORD_SESSION_END) {
     json_decref(b->outputs);
     b->outputs = json_incref((json_t *)record_tree(record, MEMBER_OUTPUTS));
+    json_decref(b->methods);
+    b->methods = json_incref((json_t *)record_tree(record, MEMBER_METHODS));
     copy_word(b->status, sizeof b->status, record_text_c(record, MEMBER_OUTCOME));
     b->stop_reason[0] = '\0';
     json_decref(b->questions);
@@ -187,6 +189,7 @@ void brief_deinit(struct brief *b) {
   free(b->wait);
   json_decref(b->spent);
   json_decref(b->outputs);
+  json_decref(b->methods);
   json_decref(b->questions);
   *b = (struct brief){0};
 }

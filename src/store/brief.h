@@ -31,6 +31,7 @@ struct brief {
   char *message;           /* why it stopped or ended, or NULL */
   char status[24];         /* running, stopped, or the outcome of its end or stop */
   json_t *spent;           /* what it has used, as its last stop or end says; or NULL */
+  json_t *methods;         /* how its judgments were decided, as its end says; or NULL */
   json_t *outputs;         /* what it returns, once it is complete; or NULL */
   struct brief_wait *wait; /* while it runs, NULL: nothing keeps it */
   json_t *questions;       /* that wait for a person, see core_question_item; or NULL */

@@ -5,15 +5,11 @@
 #include "core/record.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
-#include "store/reader.h"
-#include "json/pull.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ESCAPE_BYTES = 6 }; /* of a character, at most: \\u and four digits */
 
 void view_folder_init(struct view_folder *f) {
   *f = (struct view_folder){.census = census_new()};
@@ -44,40 +40,30 @@ static int64_t folder_time(const char *text) {
   return record_time_parse(text, &ms) ? ms : 0;
 }
 
-/* The beginning of the task in a first record. Nothing is built from the workflow in it. */
-static struct str task_in(struct str line, struct buf *scratch) {
-  struct pull at = pull_of(line);
-  struct str key, raw = {0};
-  bool found = false;
-  if (pull_open(&at, '{'))
-    while (!found && pull_key(&at, &key)) {
-      found = str_eq_c(key, "task");
-      if (!found)
-        pull_skip(&at);
-      else if (!pull_text(&at, &raw))
-        raw = (struct str){0};
-    }
-  if (raw.n > LIMIT_VIEW_LINE_BYTES * ESCAPE_BYTES)
-    raw.n = LIMIT_VIEW_LINE_BYTES * ESCAPE_BYTES;
-  return str_trim(pull_decode(raw, scratch));
+/* How the judgments of a long log were decided is known by its end only. */
+static void keep_methods(struct view_row *row, const json_t *methods) {
+  const char *name;
+  json_t *count;
+  json_object_foreach((json_t *)methods, name, count) {
+    for (int i = 0; i < STAGE_COUNT; i++)
+      if (strcmp(name, skim_method_name(i)) == 0 ||
+          strcmp(name, judge_stage_name((enum judge_stage)i)) == 0) {
+        row->methods[i] = (long)json_integer_value(count);
+        break;
+      }
+  }
 }
 
-/* Reads what only the first record says. */
-static void read_task(struct view_folder *f, struct view_row *row, const struct store_ref *ref) {
-  struct log_reader r;
-  struct str line;
-  struct buf scratch = {0};
-  struct err err;
-  if (!reader_open(&r, ref, &err))
-    return;
-  struct str task = reader_next(&r, &line) ? task_in(line, &scratch) : STR("");
-  if (task.n > 0)
-    task = str_next_line(&task);
-  if (task.n > LIMIT_VIEW_LINE_BYTES)
-    task.n = LIMIT_VIEW_LINE_BYTES;
-  row->task = arena_str(&f->arena, task);
-  buf_deinit(&scratch);
-  reader_close(&r);
+/* Reads what neither end of the log says. */
+static void row_skim(struct view_folder *f, struct view_row *row, const struct store_ref *ref) {
+  struct skim g;
+  skim_read(&g, ref);
+  row->task = arena_str(&f->arena, buf_view(&g.task));
+  row->ambiguous = g.ambiguous;
+  row->fell_back = g.fell_back;
+  if (g.whole)
+    memcpy(row->methods, g.methods, sizeof row->methods);
+  skim_deinit(&g);
 }
 
 static void keep_spent(struct view_row *row, const json_t *spent) {
@@ -110,6 +96,9 @@ static void keep_wait(struct view_folder *f, struct view_row *row, const struct 
   if (b->wait->until[0] != '\0')
     buf_printf(&text, ", until %s", b->wait->until);
   row->wait = row_keep(f, buf_c(&text));
+  row->retries = strcmp(b->wait->what, "concurrency") != 0 && strcmp(b->wait->what, "seats") != 0 &&
+                 strcmp(b->wait->what, "folder") != 0;
+  row->wait_ms = folder_time(b->wait->since);
   buf_deinit(&text);
 }
 
@@ -142,10 +131,11 @@ static void keep_brief(struct view_folder *f, struct view_row *row, const struct
   row->submitted = b->submitted;
   row->asks = json_array_size(b->questions);
   keep_spent(row, b->spent);
+  keep_methods(row, b->methods);
   keep_providers(f, row, b->spent);
   keep_wait(f, row, b);
   if (!f->tasks_later)
-    read_task(f, row, ref);
+    row_skim(f, row, ref);
 }
 
 /* Counts its judgments; the census says how its chain stands. */
@@ -350,7 +340,7 @@ static void sort_rows(struct view_folder *f, const struct store *store,
     struct store_ref ref;
     store_ref(store, f->rows[i].id, &ref);
     if (f->rows[i].started_ms > 0) /* else nothing of it is known: it is bad */
-      read_task(f, &f->rows[i], &ref);
+      row_skim(f, &f->rows[i], &ref);
   }
 }
 

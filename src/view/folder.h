@@ -14,6 +14,7 @@
 #include "audit/census.h"
 #include "base/arena.h"
 #include "store/select.h"
+#include "view/skim.h"
 
 enum view_class {
   VIEW_FAILED, /* ended, or stopped, without what was wanted; or its log is bad */
@@ -34,6 +35,10 @@ struct view_row {
   size_t asks;                    /* questions that wait for a person */
   struct str status, message;
   struct str wait;                /* what keeps it from its next call; or empty */
+  int64_t wait_ms;                /* since when; real time */
+  bool retries;                   /* it waits for its next attempt, not for a place */
+  bool ambiguous, fell_back;      /* a judgment was; another provider took over a call of it */
+  long methods[SKIM_METHODS];     /* judgments by the stage that decided; all 0: not known */
   bool submitted;                 /* to a daemon, which can go on with it */
   struct str proof;               /* sound, torn, tampered, ... as segue audit calls it */
   int64_t started_ms, updated_ms; /* real time */

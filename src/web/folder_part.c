@@ -19,6 +19,109 @@ static void put_row_id(struct html *h, const struct view_row *row) {
   HTML(h, "</code></th>");
 }
 
+/* --- how its judgments were decided --- */
+
+/* Ways of judging that cost about the same and fail alike have one look. */
+static const char *method_class(int method) {
+  switch ((enum judge_stage)method) {
+  case STAGE_AUTO_SELECT:
+  case STAGE_AGGREGATE:
+  case STAGE_WHEN:
+    return "by-rule";
+  case STAGE_STRUCTURED_OUTPUT:
+    return "by-value";
+  case STAGE_PHASE3_TAG:
+  case STAGE_PHASE1_TAG:
+    return "by-tag";
+  case STAGE_AI_JUDGE:
+  case STAGE_AI_JUDGE_FALLBACK:
+    return "by-judge";
+  case STAGE_HUMAN:
+    return "by-person";
+  case STAGE_COUNT:
+    break;
+  }
+  return "by-none";
+}
+
+static long put_method_words(struct buf *out, const struct view_row *row) {
+  long sum = 0;
+  for (int i = 0; i < SKIM_METHODS; i++) {
+    if (row->methods[i] == 0)
+      continue;
+    buf_printf(out, "%s%s %ld", sum > 0 ? ", " : "", skim_method_name(i), row->methods[i]);
+    sum += row->methods[i];
+  }
+  return sum;
+}
+
+static void put_method_bar(struct html *h, const struct view_row *row) {
+  struct buf words = {0};
+  long sum = put_method_words(&words, row);
+  long long at = 0;
+  HTML(h, "<td>");
+  if (sum > 0) {
+    HTML(h, "<svg class=methods viewBox=\"0 0 1000 160\" preserveAspectRatio=none role=img");
+    HTML_ATTR(h, "aria-label", buf_view(&words));
+    HTML(h, "><title>");
+    html_text(h, buf_view(&words));
+    HTML(h, "</title>");
+    for (int i = 0; i < SKIM_METHODS; i++) {
+      long long width = row->methods[i] * 1000LL / sum;
+      if (row->methods[i] == 0)
+        continue;
+      HTML(h, "<rect height=160");
+      HTML_ATTR(h, "class", str_from(method_class(i)));
+      html_attr_printf(h, "x", "%lld", at);
+      html_attr_printf(h, "width", "%lld", width > 30 ? width - 15 : 15);
+      HTML(h, " />");
+      at += width;
+    }
+    HTML(h, "</svg>");
+  }
+  HTML(h, "</td>");
+  buf_deinit(&words);
+}
+
+void part_methods_key(struct html *h) {
+  static const struct {
+    int method;
+    const char *words;
+  } key[] = {{STAGE_WHEN, "by the workflow"}, {STAGE_STRUCTURED_OUTPUT, "by a value"},
+             {STAGE_PHASE3_TAG, "by a tag"},  {STAGE_AI_JUDGE, "by a judge"},
+             {STAGE_HUMAN, "by a person"},    {SKIM_NO_RULE, "by nothing"}};
+  HTML(h, "<p class=\"key dim\">Judgments were decided: ");
+  for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
+    HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true><rect width=1 height=1");
+    HTML_ATTR(h, "class", str_from(method_class(key[i].method)));
+    HTML(h, " /></svg>");
+    html_puts(h, key[i].words);
+    HTML(h, "</span>");
+  }
+  HTML(h, "</p>");
+}
+
+/* --- rows --- */
+
+static void put_marks(struct html *h, const struct view_row *row) {
+  if (row->asks > 0)
+    HTML(h, " <span class=mark>asks</span>");
+  if (row->retries) {
+    HTML(h, " <span class=mark>retrying</span> ");
+    if (row->wait_ms > 0)
+      part_since(h, row->wait_ms);
+  }
+  if (row->ambiguous)
+    HTML(h, " <span class=mark>ambiguous</span>");
+  if (row->fell_back)
+    HTML(h, " <span class=mark>fell back</span>");
+  if (!str_eq_c(row->proof, "sound")) {
+    HTML(h, " <span class=mark>log ");
+    html_said(h, row->proof);
+    HTML(h, "</span>");
+  }
+}
+
 static void put_about(struct html *h, const struct view_row *row) {
   HTML(h, "<td>");
   html_said(h, row->workflow);
@@ -37,14 +140,7 @@ static void put_about(struct html *h, const struct view_row *row) {
     html_puts(h, row->message.n > 0 ? "; waits: " : "waits: ");
     html_said(h, row->wait);
   }
-  if (row->asks > 0) {
-    HTML(h, " <span class=mark>asks</span>");
-  }
-  if (!str_eq_c(row->proof, "sound")) {
-    HTML(h, " <span class=mark>log ");
-    html_said(h, row->proof);
-    HTML(h, "</span>");
-  }
+  put_marks(h, row);
   HTML(h, "</td>");
 }
 
@@ -57,10 +153,13 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   HTML(h, "</td>");
   put_row_id(h, row);
   put_about(h, row);
+  put_method_bar(h, row);
   HTML(h, "<td class=n>");
   html_printf(h, "%ld", row->turns);
   HTML(h, "</td><td class=n>");
   part_when(h, row->started_ms);
+  HTML(h, "</td><td class=n>");
+  part_when(h, row->updated_ms);
   HTML(h, "</td><td class=n>");
   if (row->updated_ms >= row->started_ms)
     view_put_time(&text, row->updated_ms - row->started_ms);
@@ -104,9 +203,10 @@ void part_rows(struct html *h, const struct view_folder *f, enum view_class clas
             str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
   HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"
           "<th scope=col>workflow, task</th><th scope=col>movement, providers</th>"
-          "<th scope=col>why</th>");
+          "<th scope=col>why</th><th scope=col>decided by</th>");
   put_column(h, "turns", VIEW_SORT_TURNS, order);
   put_column(h, "started", VIEW_SORT_STARTED, order);
+  HTML(h, "<th scope=col class=n>last record</th>");
   put_column(h, "took", VIEW_SORT_TOOK, order);
   put_column(h, "tokens", VIEW_SORT_TOKENS, order);
   put_column(h, "cost", VIEW_SORT_COST, order);

@@ -10,7 +10,7 @@ const main = () => document.getElementById('main');
 const isNewer = (old, fresh) =>
   old.dataset?.end && fresh.dataset?.end && Number(old.dataset.end) >= Number(fresh.dataset.end);
 const isEqual = (old, fresh) =>
-  old.id === 'acted' || old.id === 'chosen' || old.isEqualNode(fresh) || isNewer(old, fresh);
+  /^(acted|chosen|fresh)$/.test(old.id) || old.isEqualNode(fresh) || isNewer(old, fresh);
 // A merge keeps what a person has opened, typed, or selected.
 const isKept = (name, node) =>
   (name === 'class' && node.tagName === 'TR') ||
@@ -59,6 +59,26 @@ function mergeChildren(old, had, fresh, has) {
   for (const node of come) old.insertBefore(node, had[had.length - tail] ?? null);
 }
 
+// Rows of a list stay where they are, with what is new in them; sessions that began meanwhile are
+// told, and come when they are asked for.
+const sessions = (page) => page.querySelector('[aria-label=sessions] tbody');
+function hold(fresh) {
+  const here = sessions(main()), there = sessions(fresh), told = document.getElementById('fresh');
+  if (!here || !there || !told) return;
+  const now = new Map([...there.rows].map((row) => [row.id, row]));
+  const known = new Set([...here.rows].map((row) => row.id));
+  const count = [...now.keys()].filter((id) => !known.has(id)).length;
+  const stays = (row) => now.get(row.id) ?? (count ? row.cloneNode(true) : null);
+  there.replaceChildren(...[...here.rows].map(stays).filter(Boolean));
+  if (!count) return told.replaceChildren();
+  if (told.textContent === `${count} new`) return;
+  const button = document.createElement('button');
+  button.dataset.fresh = '';
+  button.textContent = `${count} new`;
+  told.replaceChildren(button);
+}
+
+let taking = false;
 let asking = false, again = false, closed = false;
 
 // XMLHttpRequest parses the page without running anything in it.
@@ -74,7 +94,12 @@ function refresh() {
   ask.onloadend = () => {
     asking = false;
     const fresh = ask.status === 200 && ask.response && ask.response.getElementById('main');
-    if (fresh) merge(main(), document.adoptNode(fresh));
+    if (fresh) {
+      if (!taking) hold(fresh);
+      else document.getElementById('fresh')?.replaceChildren();
+      taking = false;
+      merge(main(), document.adoptNode(fresh));
+    }
     else if (ask.status === 404 && !ask.response?.getElementById('main')) {
       line.textContent = 'This window is closed: run segue web again.';
       closed = true;
@@ -163,6 +188,10 @@ async function copy(button) {
 document.addEventListener('click', (event) => {
   const button = event.target.closest('button');
   if (button?.dataset.act) act(button, button.dataset.act, {});
+  if (button && 'fresh' in button.dataset) {
+    taking = true;
+    refresh();
+  }
   if (button && 'copy' in button.dataset) copy(button);
 });
 

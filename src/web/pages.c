@@ -115,8 +115,10 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     put_more(&h, ask, f.next);
   } else {
     put_session_counts(&h, &f, ask);
-    HTML(&h, "<p id=chosen role=status></p>"); /* page.mjs writes here what is selected */
+    /* page.mjs writes here what is selected, and how many sessions are new */
+    HTML(&h, "<p id=chosen role=status></p><p id=fresh role=status></p>");
     const struct part_order order = {str_from(ask->q), filter.sort, filter.least_first};
+    part_methods_key(&h);
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
     if (f.left_out > 0) {
       HTML(&h, "<p class=dim>");

@@ -91,6 +91,8 @@ struct part_order {
   enum view_sort sort;
   bool least_first;
 };
+/* Explains the bars in them. */
+void part_methods_key(struct html *h);
 void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
                const struct part_order *order);
 void part_audit(struct html *h, const struct census *c);

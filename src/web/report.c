@@ -91,6 +91,8 @@ void report_folder(struct report_file *r, const struct view_folder *f, struct st
   html_said(&h, where);
   HTML(&h, "</p>");
   put_sums(&h, f);
+  if (f->count > 0)
+    part_methods_key(&h);
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
     put_class(&h, f, (enum view_class)i, titles[i]);
   HTML(&h, "<h2>Audit</h2>");

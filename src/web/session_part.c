@@ -4,10 +4,11 @@
 #include "web/parts.h"
 
 static void fact_when(struct html *h, const char *name, int64_t ms) {
-  struct buf text = {0};
-  view_put_when(&text, ms);
-  part_fact(h, name, buf_view(&text));
-  buf_deinit(&text);
+  HTML(h, "<dt>");
+  html_puts(h, name);
+  HTML(h, "</dt><dd>");
+  part_when(h, ms);
+  HTML(h, "</dd>");
 }
 
 static void fact_spent(struct html *h, const struct view_session *v) {

@@ -165,11 +165,11 @@ def folder():
             row = next(r for r in page.rows if r[:1] == [group["match_method"] or "-"])
             expect(row[1] == str(group["judgments"]), row, group)
         expect("%d judgments: %d by a rule" % (totals["judgments"], totals["decided"]) in page.all())
-        listed = [r[1] for r in page.rows if len(r) == 10 and r[1].count("-") == 4]
+        listed = [r[1] for r in page.rows if len(r) == 12 and r[1].count("-") == 4]
         expect(len(listed) == 200, len(listed))
         few = Page(report(box, box.logs, "--status", "complete"))
-        done = [r for r in page.rows if len(r) == 10 and r[0].endswith("complete")]
-        expect(len([r for r in few.rows if len(r) == 10 and r[1].count("-") == 4]) == len(done))
+        done = [r for r in page.rows if len(r) == 12 and r[0].endswith("complete")]
+        expect(len([r for r in few.rows if len(r) == 12 and r[1].count("-") == 4]) == len(done))
 
 
 def hostile_logs(folder, count):

@@ -13,6 +13,7 @@ import hostile_texts
 from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
+from screens import UNSURE
 from support import Box, expect, main, of_type, records
 from view_cli_test import stops
 from web_gate_test import WebBox
@@ -189,6 +190,74 @@ def live():
             expect(rows == len(of_type(records(box.log(again)), "turn_start")), rows)
             expect(b.run("return window.marked") is True)
             expect(b.run("return document.getElementById('task').open"), "what was opened was closed")
+            clean(b)
+        box.end()
+
+
+LIST_ROWS = "return [...document.querySelectorAll('[aria-label=sessions] tbody tr')].map(r => r.id.slice(2))"
+MORE_THAN_SKIMD = 262144
+
+
+def listed():
+    """A row says how its judgments were decided, what is odd about it, and how old it is."""
+    with WebBox() as box:
+        mixed = stops(box)
+        replies = {"replies": [{"text": "[ONE:2]\n[ONE:1]", "times": 0}]}
+        text = UNSURE.replace("movements:", "judge: {stages: [phase1_tag]}\nmovements:")
+        box.segue("run", box.file("odd.yaml", text), "--scenario", box.file("odd.json", json.dumps(replies)),
+                  "--cwd", box.cwd, "--logs", box.logs, "--task", "unsure")
+        odd = next(records(p)[0]["session"] for p in box.log_paths() if p != mixed)
+        judgment = of_type(records(box.log(odd)), "judgment")[0]
+        large = records(session(box, said=("x" * MORE_THAN_SKIMD + "\n[WORK:1]", "[CHECK:1]")))[0]["session"]
+        box.serve()
+        late = {"replies": [{"times": 0, "error": {"class": "rate_limit", "message": "later", "retry_after_ms": 600000}}]}
+        waits = box.submit(simple(box)[0], box.file("late.json", json.dumps(late)), task="later")
+        box.wait_status(waits, "waiting")
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            b.wait("return document.getElementById('main').innerText.includes('retrying')")
+            bars = dict(b.run("return [...document.querySelectorAll('#main tbody tr')].map(r => [r.id.slice(2), "
+                              "r.querySelector('svg')?.getAttribute('aria-label')])"))
+            expect(bars[records(mixed)[0]["session"]] == "auto_select 2, tag_fallback 3", bars)
+            ends = of_type(records(box.log(large)), "session_end")[0]["methods"]
+            expect(bars[large] == ", ".join(f"{m} {n}" for m, n in ends.items()), bars, ends)
+            expect(bars[waits] is None, bars)
+            parts = b.run("return [...document.getElementById(arguments[0]).querySelectorAll('rect')].map(r => "
+                          "r.className.baseVal)", "r-" + records(mixed)[0]["session"])
+            expect(parts == ["by-rule", "by-tag"], parts)
+            marks = dict(b.run("return [...document.querySelectorAll('#main tbody tr')].map(r => [r.id.slice(2), "
+                               "[...r.querySelectorAll('.mark')].map(m => m.textContent)])"))
+            expect(marks[records(mixed)[0]["session"]] == ["asks"] and marks[waits] == ["retrying"], marks)
+            expect(judgment["stages"][0]["outcome"] == "ambiguous" and marks[odd] == ["ambiguous"], marks, judgment)
+            ages = b.run("return [...document.querySelectorAll('#main tbody time')].map(t => [t.textContent, t.title])")
+            expect(len(ages) >= 8 and all(re.fullmatch(r"[\d-]{10} [\d:]{8} UTC", t) for _, t in ages), ages)
+            b.open(root + f"s/{waits}/")
+            b.wait(READY)
+            ages = b.run("return [...document.querySelectorAll('#main dl:not(#now) time')].map(t => t.textContent)")
+            expect(len(ages) == 2 and all(a.endswith(" ago") for a in ages), ages)
+            clean(b)
+        box.segue("cancel", waits)
+        box.end()
+
+
+def new_ones():
+    """Sessions that begin while a list is read are told, and its rows stay until they are asked for."""
+    with WebBox() as box:
+        session(box, task="first")
+        box.serve()
+        workflow, scenario = simple(box)
+        with browser.Browser() as b:
+            enter(b, box.code())
+            before = b.run(LIST_ROWS)
+            ids = [box.submit(workflow, scenario, task="later") for _ in range(2)]
+            b.wait("return document.querySelector('#fresh button')?.textContent == '2 new'")
+            for sid in ids:
+                box.wait_status(sid, "complete")
+            expect(b.run(LIST_ROWS) == before, "rows were moved")
+            b.run("document.querySelector('#fresh button').click()")
+            b.wait("return document.querySelectorAll('[aria-label=sessions] tbody tr').length == 3")
+            expect(b.run(LIST_ROWS) == sorted(ids, reverse=True) + before, b.run(LIST_ROWS))
+            expect(b.run("return document.getElementById('fresh').textContent") == "")
             clean(b)
         box.end()
 
@@ -659,4 +728,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, answers, waits, live, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))
+    sys.exit(main([folder, answers, waits, live, listed, new_ones, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))

@@ -1,0 +1,30 @@
+/* skim.h - what a list shows of a session that neither end of its log says: the first line of its
+ * task, how its judgments were decided, and whether another provider took over.
+ *
+ *   skim_read(&g, &ref)     of a log over LIMIT_SKIM_BYTES: the task only
+ *   skim_deinit(&g)
+ *
+ * Nothing is proven: no hash is checked, and lines are walked, not built. Texts are raw. */
+#ifndef SEGUE_VIEW_SKIM_H
+#define SEGUE_VIEW_SKIM_H
+
+#include "base/buf.h"
+#include "judge/stage.h"
+#include "store/store.h"
+
+enum { SKIM_NO_RULE = STAGE_COUNT, SKIM_METHODS };
+
+struct skim {
+  struct buf task;
+  long methods[SKIM_METHODS]; /* judgments by the stage that decided; the last: by none */
+  bool ambiguous;             /* a judgment, or a stage of one, named two rules */
+  bool fell_back;             /* another provider took over a call */
+  bool whole;                 /* the log was looked at to its end */
+};
+
+void skim_read(struct skim *g, const struct store_ref *ref);
+void skim_deinit(struct skim *g);
+/* The match method that judgments of this stage have; "no rule". */
+const char *skim_method_name(int method);
+
+#endif
