@@ -359,8 +359,8 @@
 /* logged between two releases of free memory */
 #define LIMIT_TRIM_BYTES         (4u * 1024u * 1024u)
 #define LIMIT_POOL_THREADS_MIN   4u /* libuv pool: files synced at once */
-#define LIMIT_POOL_THREADS_MAX   16u
-#define LIMIT_PORTION_US         2000u /* short works that usually take so long go to one thread */
+#define LIMIT_POOL_THREADS_MAX   12u
+#define LIMIT_PORTION_US         200u  /* short works that usually take so long go to one thread */
 #define LIMIT_POOL_THREADS_TRIED 1024u /* the most that UV_THREADPOOL_SIZE can ask for */
 
 #define LIMIT_LOOP_HOLD_MS    10   /* scripted answers in a row before the loop serves the rest */

@@ -96,7 +96,8 @@ static void seed_tables(void) {
 
 int main(int argc, char **argv) {
   char threads[8];
-  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
+  bool serves = argc > 1 && strcmp(argv[1], "serve") == 0;
+  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads(serves));
   setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
   json_set_alloc_funcs(xmalloc, free);      /* no tree is without its memory: see log.h */
   cli_begin();

@@ -14,8 +14,8 @@
 
 enum { BATCH_BYTES = 4096 }; /* allocated at once: most batches need no more */
 
-unsigned store_pool_threads(void) {
-  unsigned threads = 2 * uv_available_parallelism();
+unsigned store_pool_threads(bool many_sessions) {
+  unsigned threads = many_sessions ? LIMIT_POOL_THREADS_MAX : 2 * uv_available_parallelism();
   if (threads < LIMIT_POOL_THREADS_MIN)
     return LIMIT_POOL_THREADS_MIN;
   return threads > LIMIT_POOL_THREADS_MAX ? LIMIT_POOL_THREADS_MAX : threads;

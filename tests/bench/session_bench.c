@@ -300,7 +300,7 @@ int main(int argc, char **argv) {               /* an argument: only the turns, 
   char dir[256], command[300], threads[16];
   (void)argv;
   setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 0);
-  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads());
+  (void)snprintf(threads, sizeof threads, "%u", store_pool_threads(false));
   setenv("UV_THREADPOOL_SIZE", threads, 1);
   (void)snprintf(dir, sizeof dir, "%s/segue-bench-XXXXXX", disk ? disk : "/var/tmp");
   if (mkdtemp(dir) == NULL)
