@@ -375,6 +375,7 @@
 #define LIMIT_STORE_BACKOFF_MS     50u     /* before the first of these tries; then doubled ... */
 #define LIMIT_STORE_BACKOFF_MAX_MS 5000u   /* ... up to this */
 #define LIMIT_STORE_ANSWER_MS      30000u  /* for what is asked of another worker */
+#define LIMIT_STORE_HEAR_MS        1000u   /* until a worker's notification of itself comes */
 #define LIMIT_STORE_SETTLE_MS      2000u   /* for the release of a session that has stopped ... */
 #define LIMIT_STORE_SETTLE_LOOK_MS 20u     /* ... between two looks at it */
 #define LIMIT_STORE_LEASE_MS       30000u  /* a worker's lease, unless --lease says it */

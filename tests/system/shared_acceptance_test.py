@@ -68,7 +68,10 @@ def workers_die_and_hang(fleet):
     expect(len(ids) == SESSIONS, "not all were submitted")
     fleet.all_complete(ids)
     n = len(fleet.starts())
-    expect(SESSIONS * MOVEMENTS <= n <= SESSIONS * MOVEMENTS + in_flight, n, in_flight)
+    # A busy machine can cost a worker its lease of a second, too: one repeat each time that a session went on.
+    gone_on = int(fleet.sql("SELECT count(*) FROM segue.line WHERE "
+                            "convert_from(line, 'UTF8') LIKE '%\"type\":\"session_resume\",\"reason\":\"crash\"%'"))
+    expect(SESSIONS * MOVEMENTS <= n <= SESSIONS * MOVEMENTS + max(in_flight, gone_on), n, in_flight, gone_on)
     return ids
 
 
@@ -90,13 +93,32 @@ def asked_from_the_shell(fleet):
     return [long, *stopped]
 
 
+def resume_poisoned(fleet):
+    """On a machine so busy that leases of a second end again and again, three ends of one without a turn between stop a
+    session, as promised, until somebody resumes it. Each is told once."""
+    told = fleet.sql("SELECT s.id FROM segue.session s JOIN segue.line l ON l.session = s.id AND l.seq = s.seq WHERE s.state = 'idle' "
+                     "AND s.asked IS NULL AND convert_from(l.line, 'UTF8') LIKE '%\"reason\":\"poison\"%'").split()
+    for sid in told:
+        fleet.segue("resume", sid, "--daemon")
+    return len(told)
+
+
 def the_server_crashes(fleet):
     before = fleet.count("state = 'ended'")
     ids = fleet.submit(fleet.workflow(2), 10)
     fleet.until(lambda: fleet.count("state = 'held'") >= 6, "they run")
     SERVER.stop("immediate")
     SERVER.start()
-    fleet.until(lambda: fleet.count("state = 'ended'") == before + 10, "they end")
+    resumed = 0
+
+    def ended():
+        nonlocal resumed
+        resumed += resume_poisoned(fleet)
+        return fleet.count("state = 'ended'") == before + 10
+
+    fleet.until(ended, "they end", told=fleet.standing)
+    if resumed:
+        print(f"{resumed} sessions lost three leases without a turn between, and were resumed", file=sys.stderr)
     expect({r["status"] for r in rows(fleet) if r["id"] in ids} == {"complete"}, "statuses")
     return ids
 

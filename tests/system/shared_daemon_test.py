@@ -115,14 +115,32 @@ class Fleet(Box):
     def count(self, where):
         return int(self.sql(f"SELECT count(*) FROM segue.session WHERE {where}"))
 
-    def until(self, truth, what, seconds=WAIT_S):
+    def until(self, truth, what, seconds=WAIT_S, told=None):
         end = time.monotonic() + seconds
         while not truth():
-            expect(time.monotonic() < end, "waited in vain:", what)
+            if time.monotonic() >= end:
+                expect(False, "waited in vain:", what, told() if told else "")
             time.sleep(0.02)  # a look at a time; the deadline is above
 
+    def standing(self):
+        """For whoever waited in vain: what has not ended, who has it, what was recorded last, and what the server does."""
+        rows = self.sql("SELECT s.id, s.state, s.rest, s.seq, s.fence, s.deaths, s.asked, s.needs, s.ready_at - clock_timestamp() AS ready_in, "
+                        "s.why, w.name, w.lease_until - clock_timestamp() AS lease_left FROM segue.session s "
+                        "LEFT JOIN segue.worker w ON w.id = s.owner WHERE s.state <> 'ended' ORDER BY s.place LIMIT 20").splitlines()
+        told = ["sessions that have not ended (state rest seq fence deaths asked needs ready_in why worker lease_left):", *rows]
+        for sid in [row.split("|")[0] for row in rows[:5]]:
+            last = self.sql(f"SELECT left(convert_from(line, 'UTF8'), 300) FROM segue.line WHERE session = '{sid}' ORDER BY seq DESC LIMIT 3")
+            told += [f"last records of {sid}:", *reversed(last.splitlines())]
+        told += ["workers:", self.sql("SELECT name, labels, lease_until - clock_timestamp() FROM segue.worker ORDER BY begun"),
+                 "connections:", self.sql("SELECT pid, application_name, state, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), "
+                                          "left(query, 120) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")]
+        for n, d in enumerate(self.daemons):
+            told.append(f"daemon {n}, pid {d.pid}, {'ended: ' + str(d.returncode) if d.poll() is not None else 'alive'}: "
+                        + self.said(n).decode(errors="replace")[-1500:])
+        return "\n".join(told)
+
     def all_complete(self, ids):
-        self.until(lambda: self.count("state = 'ended'") == len(ids), "all end")
+        self.until(lambda: self.count("state = 'ended'") == len(ids), "all end", told=self.standing)
         rows = [json.loads(r) for r in self.segue("ls", "--json", "-n", "500").stdout.splitlines()]
         expect(sorted(r["id"] for r in rows) == sorted(ids), "other sessions")
         expect({r["status"] for r in rows} == {"complete"}, {r["status"] for r in rows})
@@ -133,6 +151,15 @@ class Fleet(Box):
     def starts(self):
         with open(self.dir + "/starts", encoding="utf-8") as f:
             return f.read().splitlines()
+
+
+def what_hangs_is_told():
+    """The test's own words for a session that does not end say where it stands."""
+    with Fleet("30s") as fleet:
+        (sid,) = fleet.submit_on("gpu", fleet.workflow())
+        fleet.serve()
+        told = fleet.standing()
+        expect(f"{sid}|ready|ready|1|" in told and "{gpu}" in told and '"type":"session_start"' in told and "alive: segue serve" in told, told)
 
 
 def one_queue():
@@ -443,6 +470,27 @@ def behind_a_pooler():
             expect(len(fleet.starts()) == 6 * MOVEMENTS, "a call was repeated")
 
 
+def notifications_that_do_not_come_through():
+    """Each worker notifies itself when it begins: behind a pooler of transactions it says once that nothing comes, and polls."""
+    said = b"passes on no notifications"
+    with Fleet("3s") as fleet:
+        fleet.serve()
+        fleet.serve()  # each hears the other's word, too
+        fleet.all_complete(fleet.submit(fleet.workflow(0.7)))  # longer than an answer is waited for
+        expect(said not in fleet.said(0) + fleet.said(1), fleet.said(0), fleet.said(1))
+    with pooler(SERVER.database().rsplit("/", 1)[1]) as url:
+        if url is None:
+            return
+        with Fleet("3s", store=url) as fleet:
+            fleet.serve()
+            fleet.until(lambda: said in fleet.said(0), "it says that it hears nothing")
+            SERVER.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'segue %'")
+            began = time.monotonic()
+            fleet.all_complete(fleet.submit(fleet.workflow(0.01), 2))
+            expect(time.monotonic() - began < 20, "it does not look by itself")
+            expect(fleet.said(0).count(said) == 1, fleet.said(0))
+
+
 def wrong_words():
     with Fleet() as fleet:
         for words, says in ((("--lease", "0s"), b"1s to 1h"), (("--lease", "2h"), b"1s to 1h"),
@@ -463,11 +511,12 @@ if __name__ == "__main__":
     need_build()
     postgres.need()
     with postgres.Server() as SERVER:
-        status = main([one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder,
+        status = main([what_hangs_is_told, one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder,
                        killed_stopped_and_gone_on_with,
                        it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,
                        a_stopped_worker_leaves_nothing_at_work, it_goes_and_another_goes_on,
                        the_server_crashes_under_them, connections_are_ended,
-                       cancelled_wherever_they_are, behind_a_pooler, wrong_words])
+                       cancelled_wherever_they_are, behind_a_pooler,
+                       notifications_that_do_not_come_through, wrong_words])
     sys.exit(status)

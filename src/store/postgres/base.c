@@ -151,16 +151,23 @@ bool worker_asks_nobody(bool nobody) {
   return before;
 }
 
-struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err) {
+struct conn *base_take_idle(struct pg_base *pg) {
   struct conn *conn = NULL;
-#ifdef SEGUE_FAULTS /* only in a test build: others would rather wait than end */
-  assert(!asks_nobody);
-#endif
   (void)pthread_mutex_lock(&pg->lock);
   for (size_t i = 0; conn == NULL && i < ARRAY_LEN(pg->idle); i++) {
     conn = pg->idle[i].conn;
     pg->idle[i].conn = NULL;
   }
+  (void)pthread_mutex_unlock(&pg->lock);
+  return conn;
+}
+
+struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err) {
+#ifdef SEGUE_FAULTS /* only in a test build: others would rather wait than end */
+  assert(!asks_nobody);
+#endif
+  struct conn *conn = base_take_idle(pg);
+  (void)pthread_mutex_lock(&pg->lock);
   bool lost = pg->lost_count > 0;
   (void)pthread_mutex_unlock(&pg->lock);
   conn = conn ? conn : base_connect(pg, failure, err);

@@ -122,6 +122,7 @@ struct base_leave {
 
 struct pg_base *base_of(const char *url, struct err *err);
 
+struct conn *base_take_idle(struct pg_base *pg); /* one that is open and free, or NULL */
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 void base_give(struct pg_base *pg, struct conn *conn);
 /* Closes one that may have half a request in it: the server's end of it, which may hold rows locked

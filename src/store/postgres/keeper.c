@@ -19,11 +19,16 @@
 
 enum { HOST_BYTES = 256, PIPE_BYTES = 64 };
 
+/* Do notifications come through? Poolers of transactions take LISTEN and pass on nothing. */
+enum hearing { HEARING_UNKNOWN, HEARING_ASKED, HEARING_FINE, HEARING_NOTHING };
+
 /* The state of a keeper's work, used by its thread only. Times are clock_boot_ms. */
 struct keeping {
   struct pg_base *pg;
   struct conn *conn;
   uint64_t renew_at, sweep_at, poll_at, told_at;
+  enum hearing hearing;
+  uint64_t hears_until; /* when ASKED */
   unsigned failures;
   unsigned surplus; /* renewals in a row that reported more sessions than are known */
   bool listens, joined;
@@ -133,6 +138,8 @@ static void keeper_lose(struct keeping *k) {
   keeper_rename(pg);
   conn_close(k->conn); /* the next connection gets the new name */
   k->conn = NULL;
+  if (k->hearing == HEARING_ASKED) /* by the old name */
+    k->hearing = HEARING_UNKNOWN;
 }
 
 static void tell_asked(struct pg_base *pg, const char *lines) {
@@ -244,8 +251,60 @@ static bool keeper_connect(struct keeping *k) {
     return true;
   conn_close(k->conn);
   k->conn = base_connect(k->pg, &failure, &err);
-  k->listens = k->conn != NULL && keeper_plain(k, "LISTEN segue");
+  k->listens = k->conn != NULL && k->hearing != HEARING_NOTHING && keeper_plain(k, "LISTEN segue");
   return k->conn != NULL;
+}
+
+/* --- hearing --- */
+
+static const char TO_ITSELF[] = "self ";
+
+/* The worker notifies itself, over another connection: on its own one a pooler would bring the
+ * notification with the answer, and never another. Only over one that is open, since the lease must
+ * not wait for a new one. */
+static void keeper_ask_itself(struct keeping *k) {
+  struct pg_base *pg = k->pg;
+  char payload[64];
+  struct err err;
+  enum conn_failure failure;
+  if (k->hearing != HEARING_UNKNOWN || !k->listens || !conn_is_open(k->conn))
+    return;
+  struct conn *conn = base_take_idle(pg);
+  if (conn == NULL)
+    return;
+  (void)snprintf(payload, sizeof payload, "%s%s", TO_ITSELF, pg->keeper.worker);
+  const struct conn_arg args[] = {arg_text(payload)};
+  PGresult *answer = conn_ask(conn, "SELECT pg_notify('segue', $1)", pg->keeper.ttl_ms / 6 + 200,
+                              args, 1, false, &failure, &err);
+  if (answer != NULL) {
+    k->hearing = HEARING_ASKED;
+    k->hears_until = clock_boot_ms() + LIMIT_STORE_HEAR_MS;
+  }
+  conn_free(answer);
+  base_give(pg, conn);
+}
+
+static void keeper_hears_nothing(struct keeping *k) {
+  if (k->hearing != HEARING_ASKED || clock_boot_ms() < k->hears_until)
+    return;
+  k->hearing = conn_is_open(k->conn) ? HEARING_NOTHING : HEARING_UNKNOWN;
+  if (k->hearing == HEARING_NOTHING)
+    log_warn("the store %s passes on no notifications (a pooler of transactions does not): this "
+             "worker looks for work each %u s",
+             k->pg->shown, LIMIT_STORE_POLL_MS / 1000);
+}
+
+static void keeper_heard(struct keeping *k, const char *payload) {
+  k->hearing = HEARING_FINE;
+  if (strncmp(payload, TO_ITSELF, sizeof TO_ITSELF - 1) == 0) /* or to another one */
+    return;
+  if (strcmp(payload, "ask") == 0)
+    k->renew_at = 0;
+  else if (strcmp(payload, "ready") == 0)
+    base_tell(k->pg, WORKER_READY, "", "");
+  else
+    k->poll_at = 0;
+  k->freed = k->freed || strcmp(payload, "provider") == 0;
 }
 
 static void keeper_work(struct keeping *k) {
@@ -290,6 +349,8 @@ static uint64_t keeper_next(const struct keeping *k) {
   if (conn_is_open(k->conn)) /* a sweep waits for the connection, which a renewal makes */
     next = k->sweep_at < next ? k->sweep_at : next;
   next = k->poll_at < next ? k->poll_at : next;
+  if (k->hearing == HEARING_ASKED && k->hears_until < next)
+    next = k->hears_until;
   next = trust != 0 && trust < next ? trust : next;
   return next > now ? next - now : 0;
 }
@@ -313,17 +374,13 @@ static void *keeper_main(void *ctx) {
     }
     char payload[64];
     enum conn_failure failure;
-    if (conn_wait(k.conn, keeper_next(&k), pg->keeper.wake[0], payload, &failure)) {
-      if (strcmp(payload, "ask") == 0)
-        k.renew_at = 0;
-      else if (strcmp(payload, "ready") == 0)
-        base_tell(pg, WORKER_READY, "", "");
-      else
-        k.poll_at = 0;
-      k.freed = k.freed || strcmp(payload, "provider") == 0;
-    }
+    if (conn_wait(k.conn, keeper_next(&k), pg->keeper.wake[0], payload, &failure))
+      keeper_heard(&k, payload);
     keeper_drain(pg->keeper.wake[0]);
+    keeper_hears_nothing(&k);
     keeper_work(&k);
+    if (k.joined)
+      keeper_ask_itself(&k);
   }
   conn_close(k.conn);
   return NULL;
