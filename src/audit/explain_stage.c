@@ -125,6 +125,47 @@ void explain_person(struct story *s, const json_t *by) {
              explain_number(by, "uid"));
 }
 
+/* Names the rule that a candidate is for, with its condition: two numbers alone say little. */
+static void put_rule_named(struct story *s, json_int_t number, struct buf *line) {
+  const struct movement *m = s->movement;
+  if (number == 0)
+    buf_puts(line, "no rule");
+  else
+    buf_printf(line, "rule %" JSON_INTEGER_FORMAT, number);
+  if (m == NULL || number < 1 || (size_t)number > m->rule_count)
+    return;
+  buf_puts(line, " (");
+  buf_str(line, m->rules[number - 1].condition);
+  buf_puts(line, ")");
+}
+
+/* Tells what an ambiguous stage is torn between, and where each of it stands. */
+static void put_doubt(struct story *s, const json_t *stage) {
+  size_t i;
+  json_t *candidate;
+  json_array_foreach(json_object_get(stage, "candidates"), i, candidate) {
+    struct buf line = {0};
+    if (json_object_get(candidate, "rule") != NULL)
+      put_rule_named(s, explain_number(candidate, "rule"), &line);
+    else
+      buf_puts(&line, "a value without a rule");
+    if (json_object_get(candidate, "vote") != NULL)
+      buf_printf(&line, ", vote %" JSON_INTEGER_FORMAT, explain_number(candidate, "vote"));
+    if (explain_word(candidate, "provider")[0])
+      buf_printf(&line, " of %s", explain_word(candidate, "provider"));
+    if (explain_word(candidate, "stage")[0])
+      buf_printf(&line, ", by %s", explain_word(candidate, "stage"));
+    if (explain_word(candidate, "text")[0]) {
+      buf_puts(&line, ": ");
+      buf_str(&line, explain_view(candidate, "text"));
+    }
+    if (json_object_get(candidate, "line") != NULL)
+      buf_printf(&line, " on line %" JSON_INTEGER_FORMAT, explain_number(candidate, "line"));
+    pen_line(&s->pen, 1, "candidate %zu: " STR_FMT, i + 1, STR_ARG(buf_view(&line)));
+    buf_deinit(&line);
+  }
+}
+
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next) {
   enum judge_stage which = STAGE_COUNT;
   const json_t *errors = json_object_get(stage, "errors");
@@ -147,6 +188,7 @@ void explain_stage(struct story *s, int index, const json_t *stage, const json_t
     pen_line(&s->pen, 1, "%s: %s", which == STAGE_WHEN && !failed ? "evaluated" : "error",
              json_string_value(value));
   }
+  put_doubt(s, stage);
   if (explain_word(stage, "reason")[0])
     pen_line(&s->pen, 1, "reason: %s", explain_word(stage, "reason"));
   explain_person(s, json_object_get(stage, "by"));

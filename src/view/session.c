@@ -168,9 +168,11 @@ static void keep_stages(struct view_reading *r, const json_t *judgment, struct v
   const json_t *stages = json_at(judgment, "stages"), *stage;
   size_t i;
   turn->stage_count = 0;
+  turn->ambiguous = json_is_true(json_at(judgment, "ambiguous")); /* of older logs */
   turn->stages = arena_array(&r->v->arena, json_array_size(stages), sizeof *turn->stages);
   json_array_foreach(stages, i, stage) {
     struct str error = json_view(json_array_get(json_at(stage, "errors"), 0));
+    turn->ambiguous |= str_eq_c(view_word(stage, "outcome"), "ambiguous");
     turn->stages[turn->stage_count++] =
         (struct view_stage){.stage = view_keep(r, view_word(stage, "stage")),
                             .outcome = view_keep(r, view_word(stage, "outcome")),
@@ -219,7 +221,6 @@ static void on_turn_over(struct view_reading *r, const json_t *record,
   if (view_is_type(record, "judgment")) {
     turn->rule = (long)json_integer_value(json_at(record, "rule"));
     turn->condition = view_keep(r, view_word(record, "condition"));
-    turn->ambiguous = json_is_true(json_at(record, "ambiguous"));
     keep_stages(r, record, turn);
   }
   struct view_movement *m = view_movement_of(r->v, turn->movement);

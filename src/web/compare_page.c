@@ -87,7 +87,9 @@ static void put_side(struct html *h, const char *name, const struct compare_side
   HTML_LINK(h, "/s/", str_from(side->session), "/");
   HTML(h, ">");
   html_text(h, str_from(side->session));
-  HTML(h, "</a> ");
+  HTML(h, "</a>");
+  part_copy(h, str_from(side->session));
+  html_puts(h, " ");
   html_said(h, compare_said(side->workflow, "?"));
   html_puts(h, ", ");
   html_said(h, compare_said(side->outcome, "open"));

@@ -164,6 +164,10 @@ void part_code(struct html *h, struct str text) {
   HTML(h, "<code>");
   html_text(h, text);
   HTML(h, "</code>");
+  part_copy(h, text);
+}
+
+void part_copy(struct html *h, struct str text) {
   if (h->root == NULL)
     return;
   HTML(h, " <button type=button class=\"copy noprint\" data-copy><span "

@@ -178,7 +178,7 @@ async function act(button, what, body) {
 
 async function copy(button) {
   try {
-    await navigator.clipboard.writeText(button.parentNode.querySelector('code').textContent);
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
     line.textContent = 'Copied.';
   } catch {
     line.textContent = 'The browser does not let this page copy.';
@@ -277,10 +277,8 @@ document.addEventListener('keydown', (event) => {
   if (localStorage.getItem('keys') === 'off') return;
   if (going) {
     going = false;
-    if (event.key === 's') location.href = root;
-    if (event.key === 'i') location.href = root + 'inbox';
-    if (event.key === 'a') location.href = root + 'audit';
-    if (event.key === 'p') location.href = root + 'providers';
+    const page = {s: '', i: 'inbox', a: 'audit', p: 'providers'}[event.key];
+    if (page !== undefined) location.href = root + page;
     return;
   }
   if (!keys[event.key]) return;

@@ -30,9 +30,8 @@ static void put_record(struct html *h, const struct view_raw *raw) {
   }
   HTML(h, "</h2><p class=dim>");
   html_said(h, raw->ts);
-  HTML(h, " hash <code>");
-  html_text(h, raw->hash);
-  HTML(h, "</code>");
+  html_puts(h, " hash ");
+  part_code(h, raw->hash);
   if (raw->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   HTML(h, "</p>");
@@ -67,10 +66,10 @@ static void put_records_nav(struct html *h, const struct book *book, const struc
   HTML(h, "<p><a href=\"./\">The session</a>");
   if (first > 1) {
     put_record_link(h, '\0', 0, "First");
-    put_record_link(h, 'p', records_before(first - 1), "Before");
+    put_record_link(h, 'p', records_before(first - 1), "Earlier");
   }
   if (raws->next > 0) {
-    put_record_link(h, 'n', raws->next, "Behind");
+    put_record_link(h, 'n', raws->next, "Later");
     put_record_link(h, '\0', records_before(last), "Last");
   }
   HTML(h, "</p>");
@@ -93,7 +92,7 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
     part_banner(&h, &track->view);
     put_records_nav(&h, &track->book, &raws);
     if (raws.count == 0)
-      HTML(&h, "<p>There is no record behind this one.</p>");
+      HTML(&h, "<p>There is no later record.</p>");
     for (size_t i = 0; i < raws.count; i++)
       put_record(&h, &raws.items[i]);
     if (raws.count > 10)
@@ -127,7 +126,11 @@ static void put_hit(struct html *h, const struct view_hit *hit) {
   HTML(h, "><code>");
   html_printf(h, "%llu#", (unsigned long long)hit->seq);
   html_text(h, hit->place);
-  HTML(h, "</code></a><br><span class=dim>");
+  HTML(h, "</code></a>");
+  buf_clear(&number);
+  buf_printf(&number, "%llu#" STR_FMT, (unsigned long long)hit->seq, STR_ARG(hit->place));
+  part_copy(h, buf_view(&number));
+  HTML(h, "<br><span class=dim>");
   html_said(h, hit->type);
   html_printf(h, ", byte %zu", hit->offset);
   HTML(h, "</span></td><td class=said><bdi>");
@@ -272,8 +275,9 @@ unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
     HTML(&h, "<p><a href=\"./\">The session</a></p><p>As this session has it, with all facets and "
              "calls put in: it does not need the file any more.</p><dl>");
     part_fact(&h, "file", json_view(json_at(start, "workflow_path")));
-    part_fact(&h, "SHA-256", json_view(json_at(start, "workflow_sha256")));
-    HTML(&h, "</dl>");
+    HTML(&h, "<dt>SHA-256</dt><dd>");
+    part_code(&h, json_view(json_at(start, "workflow_sha256")));
+    HTML(&h, "</dd></dl>");
     put_dumped(&h, "Configuration", json_at(start, "config"), ask->all);
     put_dumped(&h, "Workflow", json_at(start, "workflow"), ask->all);
     part_end_page(&h);

@@ -395,6 +395,30 @@ static void put_verdict_line(struct html *h, const json_t *judgment) {
   HTML(h, "</p>");
 }
 
+/* Names what each ambiguous stage was torn between; below stands where. */
+static void put_doubts(struct html *h, const json_t *judgment) {
+  size_t i, k;
+  const json_t *stage, *candidate;
+  json_array_foreach(json_at(judgment, "stages"), i, stage) {
+    const json_t *candidates = json_at(stage, "candidates");
+    if (json_array_size(candidates) == 0)
+      continue;
+    HTML(h, "<p><span class=mark>ambiguous</span> ");
+    html_said(h, json_view(json_at(stage, "stage")));
+    html_puts(h, " found ");
+    json_array_foreach(candidates, k, candidate) {
+      long long rule = json_integer_value(json_at(candidate, "rule"));
+      html_puts(h, k > 0 ? " and " : "");
+      if (rule > 0)
+        html_printf(h, "rule %lld", rule);
+      else
+        html_puts(h, json_at(candidate, "rule") != NULL ? "no rule" : "a value without a rule");
+    }
+    html_puts(h, ", and decided nothing.");
+    HTML(h, "</p>");
+  }
+}
+
 static void put_judgment(struct html *h, const struct page_ask *ask, const struct track *track,
                          long turn, const struct view_told *told, const char *words) {
   struct buf title = {0}, command = {0};
@@ -403,6 +427,7 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   page_begin(h, buf_c(&title), NULL);
   put_neighbours(h, track, turn);
   put_verdict_line(h, told->judgment);
+  put_doubts(h, told->judgment);
   HTML(h, "<p>The same on a terminal: ");
   part_code(h, buf_view(&command));
   HTML(h, "</p>");

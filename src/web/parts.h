@@ -28,6 +28,8 @@ void part_until(struct html *h, int64_t real_ms);
 void part_time(struct html *h, struct str text);
 /* An id or a command, in the window with a button that copies it. */
 void part_code(struct html *h, struct str text);
+/* Such a button alone, right behind the element whose text it copies. */
+void part_copy(struct html *h, struct str text);
 /* The end of a text that was cut: how much of it is shown, and in the window a link to all of it.
  * Every text that is cut ends in this; of one that is whole nothing is written. */
 struct part_cut {

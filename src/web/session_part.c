@@ -30,6 +30,21 @@ static void put_methods(struct html *h, const struct view_session *v) {
   buf_deinit(&text);
 }
 
+/* Writes the status, and the command that takes it further. */
+static void put_status(struct html *h, const struct view_session *v) {
+  struct buf command = {0};
+  HTML(h, "<dt>status</dt><dd>");
+  html_said(h, v->status);
+  if (v->resumable || str_eq_c(v->status, "open")) {
+    html_puts(h, ": continue with ");
+    buf_printf(&command, "segue resume %s%s", v->id,
+               v->resumable && v->submitted ? " --daemon" : "");
+    part_code(h, buf_view(&command));
+  }
+  HTML(h, "</dd>");
+  buf_deinit(&command);
+}
+
 void part_session_facts(struct html *h, const struct view_session *v,
                         const struct verify_result *proof) {
   struct buf text = {0};
@@ -42,13 +57,7 @@ void part_session_facts(struct html *h, const struct view_session *v,
   if (v->workflow_path.n > 0)
     buf_printf(&text, "  " STR_FMT, STR_ARG(v->workflow_path));
   part_fact(h, "workflow", buf_view(&text));
-  buf_clear(&text);
-  buf_str(&text, v->status);
-  if (v->resumable && v->submitted)
-    buf_puts(&text, ": segue resume --daemon continues");
-  else if (v->resumable || str_eq_c(v->status, "open"))
-    buf_puts(&text, ": segue resume continues");
-  part_fact(h, "status", buf_view(&text));
+  put_status(h, v);
   part_fact(h, "because", v->message);
   fact_when(h, "started", v->started_ms);
   fact_when(h, "last record", v->last_ms);

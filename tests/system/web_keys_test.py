@@ -144,15 +144,20 @@ def hundred_merges():
 def copied():
     """The button behind an id or a command puts it into the clipboard, as it is shown."""
     with Box() as box:
-        sid = records(session(box))[0]["session"]
+        log = records(session(box))
+        sid = log[0]["session"]
+        stopped = records(session(box, said=("no idea", "none"), ends=False))[0]["session"]
         process, url = alone(box)
         with browser.Browser() as b:
             root = enter(b, url)
             b.cdp("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-            for page, wanted in ((f"s/{sid}/", sid), (f"s/{sid}/1", f"segue show {sid} work#1 --full")):
+            for page, at, wanted in ((f"s/{sid}/", 0, sid), (f"s/{sid}/1", 0, f"segue show {sid} work#1 --full"),
+                                     (f"s/{stopped}/", 1, f"segue resume {stopped}"),
+                                     (f"s/{sid}/records", 1, log[1]["hash"]), (f"s/{sid}/workflow", 0, log[0]["workflow_sha256"]),
+                                     (f"s/{sid}/find?q=do%20it", 0, "1#/task"), (f"compare/{stopped}_{sid}", 1, sid)):
                 b.open(root + page)
                 b.wait(READY)
-                b.run("document.querySelector('button[data-copy]').click()")
+                b.run("document.querySelectorAll('button[data-copy]')[arguments[0]].click()", at)
                 b.wait("return document.getElementById('line').textContent == 'Copied.'")
                 got = b.ask("POST", "/execute/async", {"args": [], "script": "navigator.clipboard.readText().then(arguments[0])"})
                 expect(got == wanted, got)

@@ -139,8 +139,36 @@ def cut_texts():
         process.wait()
 
 
+def ambiguous():
+    """A stage that was torn between two rules names both, with their conditions, on a terminal and on the page; the
+    session's list marks the turn."""
+    with Box() as box:
+        said = "I am done.\n\n[WORK:1]\n\nno <b>more</b>\n\n[WORK:2]"
+        done = box.segue("run", box.file("loop.yaml", LOOP), "--scenario",
+                         box.file("two.json", json.dumps({"replies": [{"text": said, "times": 0}]})), "--logs", box.logs)
+        expect(done.returncode != 0, done.stdout)
+        log = records(box.log_paths()[0])
+        stage = of_type(log, "stage")[0]
+        expect(stage["outcome"] == "ambiguous" and len(stage["candidates"]) == 2, stage)
+        lines = ["candidate 1: rule 1 (done): [WORK:1] on line 3", "candidate 2: rule 2 (more): [WORK:2] on line 7"]
+        told = box.segue("show", box.log_paths()[0], "work").stdout.decode()
+        expect(all(line in told for line in lines), told)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.open(f"{root}s/{log[0]['session']}/1")
+            b.wait(READY)
+            expect("ambiguous phase1_tag found rule 1 and rule 2, and decided nothing." in text(b), text(b)[:600])
+            expect(all(line in text(b) for line in lines), text(b))
+            b.open(f"{root}s/{log[0]['session']}/")
+            b.wait(READY)
+            expect("ambiguous" in b.run(ROWS)[0][1], b.run(ROWS))
+        process.terminate()
+        process.wait()
+
+
 if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([failures, cut_texts]))
+    sys.exit(main([failures, cut_texts, ambiguous]))
