@@ -3,6 +3,7 @@
 
 #include "schema/run.h"
 #include "schema/text_find.h"
+#include "schema/text_plan.h"
 
 #include <string.h>
 
@@ -10,7 +11,8 @@ enum {
   TEXT_DEPTH_MAX = 48, /* deeper texts are left to those who build a tree */
   TEXT_MATCHES = 8,    /* texts that are remembered */
   TEXT_GUESSES = 512,
-  TEXT_FEW = 3 /* so few properties are looked up one by one, instead of walking the members */
+  TEXT_HOPS = 8, /* references that are followed at once */
+  TEXT_FEW = 3   /* so few properties are looked up one by one, instead of walking the members */
 };
 
 enum text_verdict { TEXT_NO, TEXT_YES, TEXT_UNSURE };
@@ -34,6 +36,8 @@ struct schema_reader {
   struct buf decoded;
   int depth;
   struct text_object root;
+  struct text_plans plans; /* of roots that were taken */
+  struct text_trace trace;
   struct schema_member members[TEXT_MEMBERS_MAX];
 };
 
@@ -278,6 +282,33 @@ static const struct property *text_property(struct schema_reader *r, const struc
   return p;
 }
 
+/* The node behind references: schemas name the same one in several places. */
+static uint32_t referred(const struct schema_reader *r, uint32_t index) {
+  const struct schema *schema = r->vm.schema;
+  for (int hops = 0; hops < TEXT_HOPS; hops++) {
+    const struct node *node = &schema->nodes[index];
+    const struct op *op = &schema->ops[node->first];
+    if (node->count != 1 || node->tracks || op->code != OP_REF || op->applies != TYPE_ANY ||
+        node->types != TYPE_ANY)
+      break;
+    index = op->node;
+  }
+  return index;
+}
+
+/* Asks a node about a member, and remembers it of the root. */
+static enum text_verdict traced_ok(struct schema_reader *r, uint32_t index,
+                                   struct text_object *object, const struct text_value *at) {
+  size_t i = (size_t)(at - object->values);
+  if (object != &r->root)
+    return value_ok(r, index, &object->values[i]);
+  index = referred(r, index);
+  enum text_verdict verdict = value_ok(r, index, &object->values[i]);
+  r->trace.over |= verdict == TEXT_UNSURE;
+  text_trace_value(&r->trace, i, index, verdict == TEXT_YES);
+  return verdict;
+}
+
 /* Looks up the properties instead: a condition looks at one or two members of many. */
 static enum text_verdict few_ok(struct schema_reader *r, const struct object_op *o,
                                 struct text_object *object) {
@@ -288,7 +319,7 @@ static enum text_verdict few_ok(struct schema_reader *r, const struct object_op 
       return TEXT_NO;
     if (v == NULL || p->node == NODE_NONE)
       continue;
-    enum text_verdict verdict = value_ok(r, p->node, v);
+    enum text_verdict verdict = traced_ok(r, p->node, object, v);
     if (verdict != TEXT_YES)
       return verdict;
   }
@@ -315,7 +346,7 @@ static enum text_verdict members_ok(struct schema_reader *r, const struct object
       index = o->additional;
     if (index == NODE_NONE)
       continue;
-    enum text_verdict verdict = value_ok(r, index, &object->values[i]);
+    enum text_verdict verdict = traced_ok(r, index, object, &object->values[i]);
     if (verdict != TEXT_YES)
       return verdict;
   }
@@ -339,6 +370,15 @@ static const struct text_value *text_kind(struct text_object *object, const char
   return object->kind;
 }
 
+/* Remembers what a condition found of the root. A member that is missing says so by its key. */
+static void note_word(struct schema_reader *r, const struct text_object *object,
+                      const struct text_value *v, struct str word, bool same) {
+  if (object != &r->root || v == NULL)
+    return;
+  r->trace.over |= v->type != JSON_STRING || v->escaped;
+  text_trace_word(&r->trace, (size_t)(v - object->values), word, same);
+}
+
 static enum text_verdict either(struct schema_reader *r, const struct if_op *o,
                                 struct text_object *object) {
   enum text_verdict holds;
@@ -347,6 +387,7 @@ static enum text_verdict either(struct schema_reader *r, const struct if_op *o,
     if (v != NULL && v->escaped)
       return TEXT_UNSURE;
     holds = said(v != NULL && v->type == JSON_STRING && str_eq(v->text, o->word));
+    note_word(r, object, v, o->word, holds == TEXT_YES);
   } else {
     holds = members_of(r, o->condition, object);
   }
@@ -365,8 +406,11 @@ static bool is_for_others(struct schema_reader *r, uint32_t index, struct text_o
     return false;
   const struct text_value *v = text_kind(object, op->u.branch->key);
   struct str word = op->u.branch->word;
-  return v != NULL && v->type == JSON_STRING && !v->escaped &&
-         (v->text.n != word.n || v->text.p[0] != word.p[0] || !str_eq(v->text, word));
+  bool others = v != NULL && v->type == JSON_STRING && !v->escaped &&
+                (v->text.n != word.n || v->text.p[0] != word.p[0] || !str_eq(v->text, word));
+  if (others)
+    note_word(r, object, v, word, false);
+  return others;
 }
 
 static enum text_verdict branch_of(struct schema_reader *r, uint32_t index, void *object) {
@@ -471,7 +515,27 @@ void schema_reader_free(struct schema_reader *r) {
   pattern_scratch_deinit(&r->vm.scratch);
   jscan_deinit(&r->scan);
   buf_deinit(&r->decoded);
+  text_plans_deinit(&r->plans);
   free(r);
+}
+
+/* Asks what a plan says was asked of such an object before. */
+static bool plan_passes(struct schema_reader *r, const struct text_plan *plan) {
+  for (size_t i = 0; i < plan->step_count; i++) {
+    const struct plan_step *step = &plan->steps[i];
+    if (value_ok(r, step->node, &r->root.values[step->member]) != said(step->yes))
+      return false;
+  }
+  return read_rest(r, &r->root) == TEXT_YES;
+}
+
+static bool is_planned(struct schema_reader *r, size_t n) {
+  size_t end;
+  const struct plan_place *place = text_plans_find(&r->plans, &r->scan, &r->root, &end);
+  const struct text_plan *plan = place != NULL && end == n ? place->plans : NULL;
+  while (plan != NULL && !text_plan_fits(plan, &r->root))
+    plan = plan->next;
+  return plan != NULL && plan_passes(r, plan);
 }
 
 bool schema_reader_takes(struct schema_reader *r, struct str text) {
@@ -482,9 +546,18 @@ bool schema_reader_takes(struct schema_reader *r, struct str text) {
   r->vm.work = SCHEMA_WORK_MAX;
   r->vm.trouble = SCHEMA_OK;
   r->depth = 0;
-  return text_find_members(&r->scan, 0, &r->root) == text.n &&
-         members_of(r, r->vm.schema->root, &r->root) == TEXT_YES &&
-         read_rest(r, &r->root) == TEXT_YES && r->vm.trouble == SCHEMA_OK;
+  if (is_planned(r, text.n))
+    return r->vm.trouble == SCHEMA_OK;
+  if (r->vm.trouble != SCHEMA_OK) /* the program would meet it, too */
+    return false;
+  r->vm.work = SCHEMA_WORK_MAX;
+  text_trace_begin(&r->trace);
+  bool takes = text_find_members(&r->scan, 0, &r->root) == text.n &&
+               members_of(r, r->vm.schema->root, &r->root) == TEXT_YES &&
+               read_rest(r, &r->root) == TEXT_YES && r->vm.trouble == SCHEMA_OK;
+  if (takes)
+    text_plans_add(&r->plans, &r->root, &r->trace);
+  return takes;
 }
 
 const struct schema_member *schema_reader_members(const struct schema_reader *r, size_t *count) {

@@ -142,6 +142,46 @@ static void takes_what_is_valid(void **state) {
   schema_free(schema);
 }
 
+/* Objects of the same keys, one after the other: what was asked of one kind says nothing of others,
+ * and values are asked each time. */
+static void tells_kinds_apart(void **state) {
+  static const struct {
+    const char *text;
+    bool taken;
+  } in_turn[] = {
+      {"{'type':'c','n':0,'text':''}", true},
+      {"{'type':'a','n':0,'text':''}", false},
+      {"{'type':'a','n':1,'text':'abc'}", true},
+      {"{'type':'a','n':1,'text':'abcd'}", false},
+      {"{'type':'a','n':0,'text':'abc'}", false},
+      {"{'type':'c','n':0,'text':'abcd'}", true},
+      {"{'type':'d','n':1,'text':'abc'}", false},
+      {"{'type':'a','n':3,'text':'abc'}", false}, /* 3 is told apart by a value, not by a word */
+      {"{'type':'a','n':1,'text':'a','word':null}", false},
+      {"{'type':'c','n':1,'text':'a','word':null}", true},
+      {"{'type':'a','n':1,'text':'a','word':null}", false},
+      {"{'type':'a','n':3,'text':'a','hex':'09af'}", true},
+      {"{'type':'a','n':4,'text':'a','hex':'09af'}", true},
+      {"{'type':'a','n':3,'text':'a','hex':'09aF'}", false},
+      {"{'type':'c','x':{'a':1}}", true},
+      {"{'type':'c','x':{'a':1,'a':1}}", false},
+      {"{'type':'c','x':[1,]}", false},
+      {"{'type':1,'x':1}", false},
+  };
+  struct schema *schema = schema_of(record);
+  struct schema_reader *r = schema_reader_new(schema);
+  char text[512];
+  (void)state;
+  for (size_t k = 0; k < 3 * (sizeof in_turn / sizeof *in_turn); k++) {
+    size_t i = k % (sizeof in_turn / sizeof *in_turn);
+    size_t n = quoted(in_turn[i].text, text, sizeof text);
+    if (schema_reader_takes(r, (struct str){text, n}) != in_turn[i].taken)
+      fail_msg("%s: %s", in_turn[i].taken ? "not taken" : "taken", text);
+  }
+  schema_reader_free(r);
+  schema_free(schema);
+}
+
 /* Whatever becomes of a text: what is taken is what is valid. */
 static void takes_nothing_else(void **state) {
   static const char *const seeds[] = {
@@ -230,9 +270,8 @@ static void leaves_what_is_large(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(takes_what_is_valid),
-      cmocka_unit_test(takes_nothing_else),
-      cmocka_unit_test(tells_members),
+      cmocka_unit_test(takes_what_is_valid),  cmocka_unit_test(tells_kinds_apart),
+      cmocka_unit_test(takes_nothing_else),   cmocka_unit_test(tells_members),
       cmocka_unit_test(leaves_what_is_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

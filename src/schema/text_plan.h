@@ -1,0 +1,80 @@
+/* Internal: what a schema's program asked about an object, for the next one with the same members.
+ *
+ * Which values a program looks at follows from the object's keys and from the few words that tell
+ * kinds of objects apart (conditions). A plan is that for objects that passed: the words, and which
+ * node each member's value was asked of, with what it said. An object with the same keys in the
+ * same order, of which the words are the same and each of these nodes says the same, passes as
+ * well. Whatever no plan takes is for the program.
+ *
+ *   text_trace_begin(&t); ... text_trace_value, text_trace_word ...
+ *   text_plans_add(&p, &object, &t)
+ *   place = text_plans_find(&p, &js, &object, &end)           its keys are known; or NULL
+ *   for (plan = place->plans; plan; plan = plan->next) text_plan_fits(plan, &object) ...
+ *   text_plans_deinit(&p) */
+#ifndef SEGUE_SCHEMA_TEXT_PLAN_H
+#define SEGUE_SCHEMA_TEXT_PLAN_H
+
+#include "base/arena.h"
+#include "schema/text_find.h"
+
+/* Enough for records; whoever has more is slower and nothing else. */
+enum { PLAN_STEPS_MAX = 192, PLAN_WORDS_MAX = 48, PLAN_PLACES_MAX = 1024, PLAN_KINDS_MAX = 8 };
+
+struct plan_step { /* what a node must say to a member's value */
+  uint32_t node;
+  uint8_t member;
+  bool yes;
+};
+
+struct plan_word { /* a member's text is this, or is not */
+  struct str word; /* the schema's */
+  uint8_t member;
+  bool same;
+};
+
+struct text_trace { /* of one object; `over`: it cannot become a plan */
+  struct plan_step steps[PLAN_STEPS_MAX];
+  struct plan_word words[PLAN_WORDS_MAX];
+  size_t step_count, word_count;
+  bool over;
+};
+
+struct text_plan {
+  const struct text_plan *next;
+  const struct plan_step *steps;
+  const struct plan_word *words;
+  size_t step_count, word_count;
+};
+
+struct plan_place { /* behind some keys; a tree of all that are known */
+  struct str key;   /* "key": as it stands in a text */
+  struct plan_place *first, *sibling;
+  const struct text_plan *plans; /* of objects that end here */
+  size_t plan_count;
+};
+
+struct text_plans {
+  struct arena arena;
+  struct plan_place root;
+  size_t place_count;
+};
+
+void text_trace_begin(struct text_trace *t);
+void text_trace_value(struct text_trace *t, size_t member, uint32_t node, bool yes);
+void text_trace_word(struct text_trace *t, size_t member, struct str word, bool same);
+
+/* Remembers an object that passed. */
+void text_plans_add(struct text_plans *p, const struct text_object *object,
+                    const struct text_trace *t);
+
+/* Finds the members of the object that js begins with, if its keys are known and no white space
+ * stands between them: *end is the offset behind it. NULL: nothing is known of it. */
+const struct plan_place *text_plans_find(const struct text_plans *p, const struct jscan *js,
+                                         struct text_object *object, size_t *end);
+
+/* True if its words are those of the plan. */
+bool text_plan_fits(const struct text_plan *plan, const struct text_object *object);
+
+void text_plans_deinit(struct text_plans *p);
+
+#endif
