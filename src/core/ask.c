@@ -104,7 +104,7 @@ static bool build_ask(struct arena *arena, const json_t *object, struct movement
     return err_set(why, ERR_INVALID, "is empty: write what a person is asked");
   *key = "ask.schema";
   if (ask->document != NULL && ask->choices != NULL)
-    return err_set(why, ERR_INVALID, "stands beside choices: keep one of them");
+    return err_set(why, ERR_INVALID, "cannot be combined with choices: keep one of them");
   if (ask->document != NULL) {
     ask->schema = schema_compile(ask->document, NULL, &errors, NULL);
     if (ask->schema == NULL)
@@ -221,7 +221,7 @@ static bool say_several(const struct core *core, struct err *err) {
     if (turn->question != NULL)
       buf_printf(&names, "%s" STR_FMT, names.n > 0 ? ", " : "",
                  STR_ARG(core->workflow->movements[turn->movement].name));
-  (void)err_set(err, ERR_USAGE, "several movements ask: name the one that is answered: %.300s",
+  (void)err_set(err, ERR_USAGE, "several movements ask: name the one to answer: %.300s",
                 buf_c(&names));
   buf_deinit(&names);
   return false;

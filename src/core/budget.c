@@ -320,7 +320,7 @@ static void tell_day(const struct budget_hit *hit, struct buf *out) {
     buf_printf(out, " of " STR_FMT, STR_ARG(hit->provider));
   buf_puts(out, " is used up: ");
   budget_tell_amounts(hit, out);
-  buf_puts(out, "; it begins anew at midnight: resume it then, or raise budget in config.yaml");
+  buf_puts(out, "; it starts again at midnight: resume it then, or raise budget in config.yaml");
 }
 
 void budget_tell(const struct core *core, const struct budget_hit *hit, struct buf *out) {

@@ -38,7 +38,7 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   if (json_at(object, "permission") != NULL)
     (void)permission_from_name(build_text(object, "permission"), &m->permission);
   if (json_at(object, "edit") != NULL && edit != (m->permission != PERMISSION_READONLY))
-    return build_fail(b, path, "edit", "says something else than permission");
+    return build_fail(b, path, "edit", "contradicts permission");
   (void)permission_from_name(build_text(object, "required_permission_mode"), &floor);
   if (floor > m->permission)
     m->permission = floor;

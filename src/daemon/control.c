@@ -65,7 +65,7 @@ bool control_find(struct control *api, struct server_request *r, char id[STORE_I
   }
   if ((!is_id && strcmp(word, "last") != 0) ||
       !store_find(api->sessions->env->store, word, &ref, &err)) {
-    server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is no session's id");
+    server_problem(r, 404, NULL, "%s", err.text[0] ? err.text : "that is not a session's id");
     return false;
   }
   store_ref_id(&ref, id);

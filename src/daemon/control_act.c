@@ -96,7 +96,8 @@ static void control_cancel_one(struct control *api, struct server_request *r,
   }
   if (!sessions_cancel(api->sessions, e, &err)) {
     if (err.code == ERR_LOCKED)
-      server_problem(r, 409, NULL, "another program runs it, and only that one can cancel it");
+      server_problem(r, 409, NULL,
+                     "another program is running it, and only that one can cancel it");
     else
       server_problem(r, err.code == ERR_INVALID ? 409 : 500, NULL, "%s", err.text);
   } else if (e->session != NULL && session_paused(e->session)) {

@@ -53,8 +53,8 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
   if (what == CANCEL && (paused || e->state == ENTRY_BROKEN)) {
     server_set_header(r, "Retry-After", "1");
     server_problem(r, full ? 507 : 503, NULL,
-                   "the cancel is not accepted yet: %s. It is tried again while this daemon runs, "
-                   "but forgotten with it: ask again to be sure",
+                   "the cancel has not been accepted yet: %s. This daemon keeps trying while it "
+                   "runs, but forgets it when it ends: ask again to be sure",
                    why);
   } else if (what == CANCEL && e->sessions->shared) {
     server_problem(r, 504, NULL, "%s", why); /* its worker did not do it in time */

@@ -51,13 +51,15 @@ static bool size_fits(struct intake_result *result, struct str body) {
   struct json_size size = json_size(body, LIMIT_API_DEPTH, LIMIT_API_VALUE_COUNT);
   if (size.depth > LIMIT_API_DEPTH) {
     result->status = 400;
-    return err_set(&result->err, ERR_LIMIT, "the body is nested over %u levels", LIMIT_API_DEPTH);
+    return err_set(&result->err, ERR_LIMIT, "the body is nested more than %u levels deep",
+                   LIMIT_API_DEPTH);
   }
   if (size.values > LIMIT_API_VALUE_COUNT) {
     result->status = 413;
-    return err_set(&result->err, ERR_LIMIT,
-                   "the body has over %u values: workflow, task and scenario go into it as texts",
-                   LIMIT_API_VALUE_COUNT);
+    return err_set(
+        &result->err, ERR_LIMIT,
+        "the body has more than %u values: put workflow, task and scenario into it as texts",
+        LIMIT_API_VALUE_COUNT);
   }
   return true;
 }
@@ -102,7 +104,7 @@ static void read_body(struct intake_result *result, intake_parse parse, struct s
         json_loadb(body.n ? body.p : "", body.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
   if (parsed == NULL) {
     result->status = 400;
-    (void)err_set(&result->err, ERR_INVALID, "the body is no JSON: line %d, column %d: %s",
+    (void)err_set(&result->err, ERR_INVALID, "the body is not JSON: line %d, column %d: %s",
                   why.line, why.column, why.text);
     return;
   }

@@ -260,11 +260,11 @@ static bool listing_reads(struct list_ask *l, const struct server_request *r, st
     return false;
   if (sort != NULL && (!view_sort_read(sort, &l->filter.sort, &l->filter.least_first) ||
                        l->filter.sort == VIEW_SORT_NONE))
-    return err_set(err, ERR_USAGE,
-                   "sort must be started, took, turns, tokens or cost, with - before it for the "
-                   "least first");
+    return err_set(
+        err, ERR_USAGE,
+        "sort must be started, took, turns, tokens or cost, with - in front for the least first");
   if (sort != NULL && l->filter.before != NULL)
-    return err_set(err, ERR_USAGE, "a sorted list has no pages: before goes without sort");
+    return err_set(err, ERR_USAGE, "a sorted list has no pages: leave out before, or sort");
   return true;
 }
 

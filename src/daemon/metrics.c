@@ -28,7 +28,7 @@ static const struct {
     [METRIC_CALL_SECONDS] = {"segue_call_seconds_total", "counter",
                              "Time of calls that ended, by provider."},
     [METRIC_TOKENS] = {"segue_tokens_total", "counter",
-                       "Tokens that calls told, by provider and direction."},
+                       "Tokens that calls reported, by provider and direction."},
     [METRIC_COST] = {"segue_cost_dollars_total", "counter",
                      "Known cost of calls in US dollars, by provider."},
     [METRIC_WAITS] = {"segue_waits_total", "counter",

@@ -98,8 +98,8 @@ static void stop(struct daemon *d) {
   size_t left = sessions_running(&d->sessions);
   if (left > 0)
     fprintf(stderr,
-            "segue serve: stopping: %zu running call%s may end within %llu s; once more stops "
-            "at once\n",
+            "segue serve: stopping: %zu running call%s may end within %llu s; a second signal "
+            "stops at once\n",
             left, left == 1 ? "" : "s", (unsigned long long)d->options->drain_ms / 1000);
   uv_timer_start(&d->deadline, on_deadline, d->options->drain_ms, 0);
 }

@@ -109,7 +109,8 @@ static bool is_received(struct server_request *r) {
     return false;
   }
   if (r->refusal == 421) {
-    server_problem(r, 421, NULL, "this is no such host: write http://segue/ or http://localhost/");
+    server_problem(r, 421, NULL,
+                   "this host is not served: write http://segue/ or http://localhost/");
     return false;
   }
   if (r->refusal == 413) {

@@ -294,7 +294,7 @@ static bool start_opened(struct daemon_entry *e, struct err *err) {
     return true;
   }
   if (e->trouble != NULL)
-    log_warn("session %s does not go on: %s", e->id, e->trouble);
+    log_warn("session %s does not continue: %s", e->id, e->trouble);
   entry_retire(e);
   return true;
 }

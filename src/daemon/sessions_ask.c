@@ -60,7 +60,7 @@ void entry_ask_deinit(struct entry_ask *ask) {
 }
 
 static const char CRASHED[] = "its program was killed: resume it first, as it is";
-static const char ELSEWHERE[] = "another program runs it";
+static const char ELSEWHERE[] = "another program is running it";
 
 bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) {
   const struct core *core = session_core(e->session);
@@ -210,10 +210,10 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
   sessions_free_dead(ss);
   ask->question = 0;
   if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN || e->state == ENTRY_OPENING) {
-    (void)err_set(&err, ERR_LOCKED, "it is just being written: try again");
+    (void)err_set(&err, ERR_LOCKED, "it is being written right now: try again");
   } else if (e->state == ENTRY_RUNNING || e->session != NULL) {
     ok = host_reply(e->session, &ask->said.core, &ask->question, &err);
-  } else if (ask_look(e, "another program runs it: it is answered there", &err)) {
+  } else if (ask_look(e, "another program is running it: answer it there", &err)) {
     ask_open(e, ask);
     return;
   }

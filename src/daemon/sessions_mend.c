@@ -76,7 +76,7 @@ static void sessions_mend_on(uv_timer_t *timer) {
       sessions_soon(ss);
     } else if (!entry_mend_later(e, &err)) {
       entry_set_trouble(e, err.text);
-      log_warn("session %s does not go on: %s", e->id, err.text);
+      log_warn("session %s does not continue: %s", e->id, err.text);
       entry_retire(e);
     }
   }

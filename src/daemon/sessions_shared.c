@@ -45,7 +45,7 @@ static void lose_list(struct sessions *ss, enum entry_state state, const char *w
 
 /* Others may go on with every session held here, so nothing more is done for them. */
 static void lose_all(struct sessions *ss) {
-  static const char why[] = "the lease of this worker ran out: others go on with its sessions";
+  static const char why[] = "this worker's lease expired: others continue its sessions";
   log_warn("%s", why);
   lose_list(ss, ENTRY_RUNNING, why);
   lose_list(ss, ENTRY_QUEUED, why);
@@ -81,8 +81,8 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
     lose_all(ss);
     break;
   case WORKER_OUTDATED:
-    log_warn("the tables of the store have version %s now, which this program does not know: it "
-             "lets what runs come to rest and ends. Start the newer segue",
+    log_warn("the tables of the store now have version %s, which this program does not know: it "
+             "lets running sessions come to rest, and exits. Start the newer segue",
              what);
     (void)uv_kill(uv_os_getpid(), SIGTERM); /* as if a person had sent it */
     break;

@@ -16,7 +16,7 @@ bool snapshot_find(const struct store *store, const char *word, char id[STORE_ID
   struct store_ref ref;
   bool named = strspn(word, "0123456789abcdef-") == strlen(word) || strcmp(word, "last") == 0;
   if (!named)
-    return err_set(err, ERR_NOT_FOUND, "that is no session's id");
+    return err_set(err, ERR_NOT_FOUND, "that is not a session's id");
   if (!store_find(store, word, &ref, err)) /* a whole id, too */
     return false;
   store_ref_id(&ref, id);

@@ -33,8 +33,8 @@ bool socket_path(const char *option, char path[SOCKET_PATH_BYTES], struct err *e
     char cwd[SOCKET_PATH_BYTES];
     if (getcwd(cwd, sizeof cwd) == NULL)
       return err_set(err, ERR_USAGE,
-                     "--socket: give a path from /: the current folder's is longer "
-                     "than a socket's name may be");
+                     "--socket: give an absolute path: below the current folder it is longer than "
+                     "a socket's name may be");
     n = snprintf(path, SOCKET_PATH_BYTES, "%s/%s", cwd, option);
   } else if (runtime != NULL && runtime[0] == '/')
     n = snprintf(path, SOCKET_PATH_BYTES, "%s/segue/segue.sock", runtime);
@@ -62,13 +62,13 @@ static bool check_folder(const char *dir, struct err *err) {
     return err_set_errno(err, errno, "cannot use the folder %s", dir);
   if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
     return err_set(err, ERR_INVALID,
-                   "%s, where the control socket is to be, is not a folder of yours: give another "
-                   "place with --socket",
+                   "%s, where the control socket goes, is not your own folder: give another place "
+                   "with --socket",
                    dir);
   if ((st.st_mode & 077) != 0)
     return err_set(err, ERR_INVALID,
-                   "other users can enter %s, where the control socket is to be: run chmod 700 %s, "
-                   "or give another place with --socket",
+                   "other users can enter %s, where the control socket goes: run chmod 700 %s, or "
+                   "give another place with --socket",
                    dir, dir);
   return true;
 }
@@ -100,7 +100,7 @@ static bool is_answered(const char *path) {
 
 static bool in_use(struct err *err, const char *path) {
   return err_set(err, ERR_LOCKED,
-                 "a daemon is there already: it answers on %s; give another --socket and --logs, "
+                 "a daemon is already running: it answers on %s; give another --socket and --logs, "
                  "or stop it first",
                  path);
 }
@@ -123,7 +123,7 @@ static bool clear_stale(const char *path, struct err *err) {
   if (lstat(path, &st) != 0)
     return errno == ENOENT || err_set_errno(err, errno, "cannot use %s", path);
   if (!S_ISSOCK(st.st_mode))
-    return err_set(err, ERR_INVALID, "%s is there and is no socket: give another --socket", path);
+    return err_set(err, ERR_INVALID, "%s exists and is not a socket: give another --socket", path);
   if (is_answered(path))
     return in_use(err, path);
   return unlink(path) == 0 || err_set_errno(err, errno, "cannot replace the old socket %s", path);

@@ -322,7 +322,7 @@ static bool yaml_check_key(struct composer *c, const struct yaml_node *map,
   int first = line_of_key(map, key, index);
   if (first > 0)
     yaml_report(c, key->line, key->column,
-                "the key %.80s stands twice (first in line %d): keep one", key->text.p, first);
+                "the key %.80s appears twice (first in line %d): keep one", key->text.p, first);
   return first == 0;
 }
 

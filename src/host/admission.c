@@ -40,7 +40,7 @@ bool admission_check(const struct provider *provider, struct err *err) {
   const json_t *value = json_object_get(provider->settings, "concurrency");
   if (!pool_is_name(json_object_get(provider->settings, "pool")))
     return err_set(err, ERR_INVALID,
-                   "providers.%s.pool must be a name without spaces, of %u bytes at most",
+                   "providers.%s.pool must be a name without spaces, of at most %u bytes",
                    provider->capability.name, LIMIT_POOL_BYTES);
   return value == NULL ||
          (json_is_integer(value) && concurrency(provider) >= 1 &&

@@ -64,7 +64,7 @@ static bool config_read_env(struct config *config, const char *path, const struc
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
     if (item->kind != YAML_TEXT || item->text.n == 0 || memchr(item->text.p, '=', item->text.n))
-      return wrong(err, path, item, "env holds names only: the values come from the environment");
+      return wrong(err, path, item, "env takes names only: the values come from the environment");
     config->env[i] = xstrndup(item->text.p, item->text.n);
   }
   return true;
@@ -77,7 +77,7 @@ static bool config_read_secrets(struct config *config, const char *path,
   for (size_t i = 0; i < node->count; i++)
     if (node->items[i]->kind != YAML_TEXT || !str_is_variable(node->items[i]->text))
       return wrong(err, path, node->items[i],
-                   "secrets holds names only: the values come from the environment");
+                   "secrets takes names only: the values come from the environment");
   config->secrets = yaml_to_json(node);
   return true;
 }
@@ -103,7 +103,7 @@ static bool config_read_fallback(struct config *config, const char *path,
         return wrong(err, path, list->items[k], "it must be the name of a provider");
       else if (is_named_before(&node->pairs[i], k))
         return wrong(err, path, list->items[k],
-                     "this provider stands there already: name each one once");
+                     "this provider is already listed: name each one once");
   }
   config->fallback = yaml_to_json(node);
   return true;
@@ -113,8 +113,8 @@ static bool config_read_fallback(struct config *config, const char *path,
 static bool config_read_prices(struct config *config, const char *path,
                                const struct yaml_node *node, struct err *err) {
   static const char *const wanted =
-      "prices must be a map of models to US dollars a million tokens, such as "
-      "{big-model: {input: 3, output: 15, cached: 0.3}}";
+      "prices must be a map of models to US dollars per million tokens, such as {big-model: "
+      "{input: 3, output: 15, cached: 0.3}}";
   if (node->kind != YAML_MAP)
     return wrong(err, path, node, wanted);
   for (size_t i = 0; i < node->count; i++) {
@@ -147,7 +147,7 @@ static bool config_read_workspace(struct config *config, const char *path,
 
 static const char *not_one_word(struct str key, const struct yaml_node *value) {
   if (value->kind == YAML_LIST && str_eq_c(key, "provider"))
-    return "it must be one word: those that take over from it stand in fallback: {NAME: [OTHER]}";
+    return "it must be one word: list the providers that take over in fallback: {NAME: [OTHER]}";
   return "it must be one word";
 }
 

@@ -103,7 +103,7 @@ static void book_turn(struct day_book *book) {
   (void)snprintf(path, sizeof path, "%s/%s", folder, name);
   int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
-    log_warn("%s: %s: budgets of a day count this process alone", path, strerror(errno));
+    log_warn("%s: %s: daily budgets count only this process", path, strerror(errno));
     return;
   }
   book->fd = fd;

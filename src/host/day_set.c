@@ -41,8 +41,9 @@ static bool day_unit_check(const char *path, const struct yaml_pair *pair, struc
 
 static bool day_amounts_check(const char *path, const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP || node->count == 0)
-    return day_wrong(err, path, node,
-                     "it must be a map of what a day may use, such as {tokens: 2000000, cost: 20}");
+    return day_wrong(
+        err, path, node,
+        "it must be a map of what may be used in a day, such as {tokens: 2000000, cost: 20}");
   for (size_t i = 0; i < node->count; i++)
     if (!day_unit_check(path, &node->pairs[i], err))
       return false;
@@ -52,7 +53,7 @@ static bool day_amounts_check(const char *path, const struct yaml_node *node, st
 static bool day_providers_check(const char *path, const struct yaml_node *node, struct err *err) {
   if (node->kind != YAML_MAP)
     return day_wrong(err, path, node,
-                     "providers must be a map of names to what a day may use of each, such as "
+                     "providers must be a map of names to what each may use in a day, such as "
                      "{claude: {cost: 10}}");
   for (size_t i = 0; i < node->count; i++)
     if (!day_amounts_check(path, node->pairs[i].value, err))
@@ -76,7 +77,7 @@ json_t *day_set_read(const char *path, const struct yaml_node *node, struct err 
       ok = day_providers_check(path, pair->value, err);
     else
       ok = day_wrong(err, path, pair->key,
-                     "budget of a configuration has day and providers: write {day: {cost: 20}}");
+                     "budget in a configuration has day and providers: write {day: {cost: 20}}");
     if (!ok)
       return NULL;
   }

@@ -220,7 +220,7 @@ bool folder_release(const char *session, struct err *err) {
   if (is_held(buf_c(&file)))
     ok = err_set(err, ERR_LOCKED, "a process is running it: %s", session);
   else if (!still_waits(said))
-    ok = err_set(err, ERR_NOT_FOUND, "%s keeps no folder", session);
+    ok = err_set(err, ERR_NOT_FOUND, "%s holds no folder", session);
   else if (unlink(buf_c(&file)) != 0 && errno != ENOENT)
     ok = err_set_errno(err, errno, "cannot remove %s", buf_c(&file));
   json_decref(said);

@@ -64,7 +64,8 @@ static enum folder_answer folder_ask_for(struct session *s, struct folder_holder
   if (err.code == ERR_LOCKED)
     return FOLDER_SOON;
   char text[LIMIT_ERROR_TEXT_BYTES];
-  (void)snprintf(text, sizeof text, "nobody is kept from editing here at the same time: %.300s",
+  (void)snprintf(text, sizeof text,
+                 "other sessions are not kept from editing here at the same time: %.300s",
                  err.text);
   session_trouble(s, text);
   s->folder_free = true;
@@ -177,8 +178,8 @@ void session_give_folder(struct session *s) {
   if (asks) {
     char text[LIMIT_ERROR_TEXT_BYTES];
     (void)snprintf(text, sizeof text,
-                   "the folder stays this session's while it waits for you: segue resume %s "
-                   "--release gives it up",
+                   "this session keeps the folder while it waits for you; segue resume %s "
+                   "--release releases it",
                    s->core.session);
     folder_keep(right);
     session_trouble(s, text);

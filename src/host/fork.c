@@ -32,7 +32,7 @@ static bool fork_parse_from(const char *from, struct fork_place *place, struct e
     return true;
   place->movement.n = (size_t)(hash - from);
   return (str_to_long(str_from(hash + 1), &place->run) && place->run > 0) ||
-         err_set(err, ERR_USAGE, "%.80s: the number of a run is from 1 on: MOVEMENT#N", from);
+         err_set(err, ERR_USAGE, "%.80s: runs are numbered from 1: MOVEMENT#N", from);
 }
 
 static void look_at(struct fork_place *place, const json_t *record) {
@@ -145,8 +145,7 @@ static bool fork_stand_at(struct fork *f, const char *movement, struct err *err)
   long index = core->workflow ? workflow_find(core->workflow, str_from(movement)) : -1;
   if (core->awaits_carried || core->turns != NULL)
     return err_set(err, ERR_USAGE,
-                   "session %s stands in the middle of a movement: segue resume it "
-                   "first",
+                   "session %s is in the middle of a movement: segue resume it first",
                    core->session);
   if (index < 0 || (size_t)index >= core->workflow->top_count)
     return err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"", movement);

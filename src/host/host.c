@@ -373,7 +373,7 @@ bool host_reply(struct session *s, struct core_answer *answer, uint64_t *questio
   bool goes = s->env.loop != NULL;
   struct event ev = {.kind = EVENT_ANSWER, .answer = answer, .hold = !goes};
   bool leaves = session_is_leaving(s) && s->core.status != SESSION_ENDED;
-  bool ok = !leaves || err_set(err, ERR_LOCKED, "it is just stopping: try again");
+  bool ok = !leaves || err_set(err, ERR_LOCKED, "it is stopping right now: try again");
   ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
   if (ok)
     *question = core_turn(&s->core, answer->turn)->question_seq;

@@ -43,18 +43,18 @@ static bool notice_on(json_t *set, const char *path, const struct yaml_node *nod
                       struct err *err) {
   char text[240];
   if (node->kind != YAML_LIST || node->count == 0)
-    return notice_wrong(err, path, node,
-                        "on must be a list of what is told: question, stop, stall, limit, budget, "
-                        "end, start");
+    return notice_wrong(
+        err, path, node,
+        "on must be a list of events: question, stop, stall, limit, budget, end, start");
   for (size_t i = 0; i < node->count; i++) {
     const struct yaml_node *item = node->items[i];
     if (is_event(item->text))
       continue;
     const char *near = str_nearest(item->text, notice_events);
-    (void)snprintf(text, sizeof text,
-                   "\"%.40s\" is not told of: use question, stop, stall, limit, budget, end or "
-                   "start%s%s%s",
-                   item->text.p, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    (void)snprintf(
+        text, sizeof text,
+        "\"%.40s\" is not an event: use question, stop, stall, limit, budget, end or start%s%s%s",
+        item->text.p, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
     return notice_wrong(err, path, item, text);
   }
   json_object_set_new(set, "on", yaml_to_json(node));
@@ -68,7 +68,7 @@ static bool notice_names(json_t *set, const char *path, const struct yaml_node *
   for (size_t i = 0; i < node->count; i++)
     if (node->items[i]->kind != YAML_TEXT || !str_is_variable(node->items[i]->text))
       return notice_wrong(err, path, node->items[i],
-                          "env holds names only: the values come from the environment");
+                          "env takes names only: the values come from the environment");
   json_object_set_new(set, "env", yaml_to_json(node));
   return true;
 }

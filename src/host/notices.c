@@ -74,7 +74,7 @@ static void queue_notice(struct notices *n, const char *session, uint64_t seq, j
     notified_expect(&n->told, session, seq);
   if (n->queue.count <= LIMIT_NOTICE_COUNT)
     return;
-  log_warn("notify: over %u notices wait: an old one is not told", LIMIT_NOTICE_COUNT);
+  log_warn("notify: more than %u notices are waiting: an old one is dropped", LIMIT_NOTICE_COUNT);
   drop_queued(n, queue_second(n)); /* the first may be just being told */
 }
 

@@ -32,7 +32,8 @@ static void on_end(void *ctx, struct process_result *p) {
     (void)err_set(r->err, ERR_NOT_FOUND, "cannot run %.300s: %s", r->program, why);
     return;
   case PROCESS_END_SPAWN_FAILED:
-    (void)err_set_errno(r->err, p->exec_errno, "no process could be made for %.300s", r->program);
+    (void)err_set_errno(r->err, p->exec_errno, "no process could be started for %.300s",
+                        r->program);
     return;
   case PROCESS_END_WALL_LIMIT:
   case PROCESS_END_STALL_LIMIT:

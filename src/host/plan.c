@@ -82,7 +82,7 @@ static double answer_cost(struct planning *plan, const struct reach_part *part) 
     if (str_eq_c(who->provider, "script"))
       continue;
     if (price == NULL)
-      plan_unknown(plan, "no price is known of the model of", who->provider);
+      plan_unknown(plan, "no price is known for the model of", who->provider);
     if (!json_is_integer(tokens))
       plan_unknown(plan, "no max_tokens in the options of",
                    plan->p->workflow->movements[part->movement].name);

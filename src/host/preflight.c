@@ -32,7 +32,7 @@ void preflight_warn(const json_t *files, const char *cwd, struct err_list *warni
   paths_project_facets(cwd, project, foreign);
   if (foreign[0]) {
     (void)err_set(&err, ERR_INVALID,
-                  "%.400s is not looked into: it is another user's, or others may write to it",
+                  "%.400s is ignored: it belongs to another user, or others can write to it",
                   foreign);
     err_list_add(warnings, &err);
   }
@@ -41,7 +41,7 @@ void preflight_warn(const json_t *files, const char *cwd, struct err_list *warni
     if (shadows == NULL)
       continue;
     (void)err_set(&err, ERR_INVALID,
-                  "the project's %s %.400s stands in for your own, %.400s: if that is not meant, "
+                  "the project's %s %.400s replaces your own, %.400s: if that is not intended, "
                   "write the path of yours",
                   json_string_value(json_object_get(entry, "kind")),
                   json_string_value(json_object_get(entry, "file")), json_string_value(shadows));
@@ -387,7 +387,8 @@ static enum ready find_program(const struct flight *f, const char *name, struct 
     return READY_YES;
   if (stat(path, &st) != 0)
     (void)err_set(err, ERR_NOT_FOUND,
-                  "there is no %.200s here: only right where an earlier movement makes it", name);
+                  "there is no %.200s here, which is right only if an earlier movement creates it",
+                  name);
   else if (!S_ISREG(st.st_mode) || access(path, X_OK) != 0)
     (void)err_set(err, ERR_NOT_FOUND, "%.200s cannot be run: chmod +x it", name);
   else

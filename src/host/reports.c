@@ -94,7 +94,7 @@ static void reports_recover_one(struct session *s, const struct kept_text *kept)
     return;
   }
   (void)snprintf(text, sizeof text,
-                 "the report %s was changed and is left so; prompts show what the log has",
+                 "the report %s was changed and is left as it is; prompts show what the log has",
                  kept->name);
   session_trouble(s, text);
   note_written(s, kept);

@@ -19,7 +19,7 @@ static bool said_members_known(const json_t *body, const char *const *members, s
   json_object_foreach((json_t *)body, key, value) {
     bool number = strcmp(key, "question") == 0 || strcmp(key, "choice") == 0;
     if (number && (!json_is_integer(value) || json_integer_value(value) < 1))
-      return err_set(err, ERR_INVALID, "%s must be a number from 1 on", key);
+      return err_set(err, ERR_INVALID, "%s must be a number from 1", key);
     if (!number && !json_is_string(value))
       return err_set(err, ERR_INVALID, "%s must be a text", key);
     if (!number && memchr(json_string_value(value), '\0', json_string_length(value)) != NULL)

@@ -331,12 +331,13 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
   if (choice.level != SANDBOX_OFF && choice.network == NETWORK_API && choice.mechanism == NULL &&
       why == NULL) {
     why = api_why_not(sandbox);
-    return err_set(err, ERR_INVALID,
-                   "network: api cannot be held here, as it takes a network of its own: %s",
-                   why ? why : "none was found when the session began");
+    return err_set(
+        err, ERR_INVALID,
+        "network: api cannot be enforced here, because it needs a network of its own: %s",
+        why ? why : "none was found when the session began");
   }
   if (choice.level != SANDBOX_OFF && choice.mechanism == NULL)
-    return err_set(err, ERR_INVALID, "sandbox: %s cannot be held here: %s", level,
+    return err_set(err, ERR_INVALID, "sandbox: %s cannot be enforced here: %s", level,
                    why ? why : "no mechanism is chosen for it");
   if (choice.level == SANDBOX_CONTAINER && choice.image.n == 0)
     return err_set(err, ERR_INVALID,
@@ -344,21 +345,21 @@ bool sandbox_check(const json_t *config, const struct movement *m, const struct 
                    "of config.yaml");
   if (choice.level == SANDBOX_OFF && choice.network != NETWORK_OPEN)
     return err_set(err, ERR_INVALID,
-                   "network: %s needs a sandbox that holds it: write sandbox: guard, or strict",
+                   "network: %s needs a sandbox that enforces it: write sandbox: guard, or strict",
                    sandbox_network_name(choice.network));
   if (choice.network != NETWORK_OPEN && !command && c->held->served)
     return err_set(err, ERR_INVALID,
-                   "network: %s is not to be had with the server that segue asks %s by: write "
-                   "providers: {%s: {transport: exec}} in config.yaml",
+                   "network: %s does not work with the server through which segue talks to %s: "
+                   "write providers: {%s: {transport: exec}} in config.yaml",
                    sandbox_network_name(choice.network), c->name, c->name);
   const bool elsewhere = choice.limits_by != NULL && strcmp(choice.limits_by, SANDBOX_DOCKER) == 0;
   if (choice.pids > 0 && !sandbox_in_groups(sandbox) && !elsewhere && geteuid() == 0)
     return err_set(err, ERR_INVALID,
-                   "limits: pids cannot be held here: root is held to a number of processes by "
-                   "control groups alone, and none is handed over (systemd: Delegate=yes): run it "
-                   "as an ordinary user, or leave pids out");
+                   "limits: pids cannot be enforced here: for root only control groups limit the "
+                   "number of processes, and none is delegated (systemd: Delegate=yes): run it as "
+                   "an ordinary user, or leave pids out");
   if (!command && !choice.asked && json_object_get(sandbox, "fell_back") != NULL)
     *note = "agents run without a sandbox here (segue doctor says why): write sandbox: off in "
-            "config.yaml if that is meant";
+            "config.yaml if that is intended";
   return true;
 }

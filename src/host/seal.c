@@ -18,7 +18,7 @@ static void sealer_work(uv_work_t *work) {
 
 static void sealer_over(struct sealer *sl) {
   if (sl->failed)
-    log_warn("%s: what ended is unsealed until it is seen again", sl->err.text);
+    log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
   free(sl->flying);
   sl->flying = NULL;
   sl->flying_count = 0;
@@ -97,7 +97,7 @@ void sealer_init(struct sealer *sl, uv_loop_t *loop, struct store *store) {
 void sealer_deinit(struct sealer *sl) {
   assert(sl->flying == NULL);
   if (sl->waiting_count > 0 && !ledger_append(sl->store, sl->waiting, sl->waiting_count, &sl->err))
-    log_warn("%s: what ended is unsealed until it is seen again", sl->err.text);
+    log_warn("%s: sessions that ended stay unsealed until they are seen again", sl->err.text);
   free(sl->waiting);
   uv_close((uv_handle_t *)sl->timer, on_seal_timer_closed);
 }

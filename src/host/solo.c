@@ -73,7 +73,7 @@ static void solo_on_news(void *ctx, enum worker_news news, const char *id, const
   if (s == NULL)
     return;
   if (news == WORKER_LOST)
-    host_lost(s, "the lease of this worker ran out: another one may go on with the session");
+    host_lost(s, "this worker's lease expired: another one may continue the session");
   else if (news == WORKER_ASKED && strcmp(what, "cancel") == 0 &&
            strcmp(session_core(s)->session, id) == 0 && session_core(s)->status != SESSION_ENDED)
     host_cancel(s, "cancelled by request");

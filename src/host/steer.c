@@ -43,9 +43,9 @@ static bool steer_take_rule(struct steer *st, const json_t *body, struct err *er
   const json_t *rule = json_object_get(body, "rule"), *why = json_object_get(body, "why");
   json_int_t number = json_integer_value(rule);
   if (rule != NULL && (number < 1 || number > LIMIT_RULE_COUNT))
-    return err_set(err, ERR_INVALID, "rule must be the number of one, from 1 on");
+    return err_set(err, ERR_INVALID, "rule must be a rule's number, from 1");
   if (why != NULL && rule == NULL)
-    return err_set(err, ERR_INVALID, "why goes with rule");
+    return err_set(err, ERR_INVALID, "why needs rule");
   if (why != NULL && (!json_is_string(why) || json_string_length(why) > LIMIT_WHY_BYTES ||
                       strlen(json_string_value(why)) != json_string_length(why)))
     return err_set(err, ERR_INVALID, "why must be a text without NUL, of at most %u bytes",

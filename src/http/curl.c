@@ -172,7 +172,7 @@ static void cannot_watch(const struct http *http, CURL *easy) {
   struct http_easy *slot = NULL;
   http->curl->easy_getinfo(easy, CURLINFO_PRIVATE, &slot);
   if (slot != NULL && slot->exchange != NULL)
-    exchange_fail_soon(slot->exchange, "the system lets no more sockets be watched");
+    exchange_fail_soon(slot->exchange, "the system allows no more sockets to be watched");
 }
 
 static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *assigned) {

@@ -113,8 +113,8 @@ bool process_find_shim(char *path, size_t size, struct err *err) {
   if (given != NULL && snprintf(path, size, "%s", given) < (int)size && access(path, X_OK) == 0)
     return true;
   return err_set(err, ERR_NOT_FOUND,
-                 "the program segue-shim is missing: looked for it in '%s' and in its "
-                 "../libexec/segue; install it there again",
+                 "the program segue-shim is missing: it is neither in '%s' nor in its "
+                 "../libexec/segue; install it again",
                  exe);
 }
 

@@ -250,11 +250,11 @@ static const char *bwrap_look(char *path, size_t size) {
   (void)snprintf(path, size, "%s", places[i]);
   if (says_zero("/proc/sys/user/max_user_namespaces") ||
       says_zero("/proc/sys/kernel/unprivileged_userns_clone"))
-    return "this kernel lets nobody make namespaces of users (sysctl user.max_user_namespaces, "
+    return "this kernel lets nobody create user namespaces (sysctl user.max_user_namespaces, "
            "kernel.unprivileged_userns_clone)";
   if (i > 0 && sandbox_bwrap_alone())
-    return "AppArmor lets /usr/bin/bwrap alone make namespaces of users, and bubblewrap is "
-           "elsewhere: install the system's package bubblewrap";
+    return "AppArmor lets only /usr/bin/bwrap create user namespaces, and bubblewrap is elsewhere: "
+           "install the system's package bubblewrap";
   return NULL;
 }
 

@@ -122,7 +122,8 @@ static void command_on_end(void *ctx, struct process_result *p) {
     call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program, why);
     break;
   case PROCESS_END_SPAWN_FAILED:
-    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be started: %s",
+                     strerror(p->exec_errno));
     break;
   case PROCESS_END_WALL_LIMIT:
     command_too_long(run, "still running after", run->wall_ms);

@@ -393,7 +393,7 @@ static struct sandbox *confine_wrap(const struct sandbox_plan *plan, const char 
   const char *why = sandbox_bwrap_why_not(path, sizeof path);
   if (why == NULL)
     return sandbox_bwrap_new(path, plan, cwd, err);
-  (void)err_set(err, ERR_INVALID, "bwrap cannot hold it here: %s: it was not started", why);
+  (void)err_set(err, ERR_INVALID, "bwrap cannot sandbox it here: %s: it was not started", why);
   return NULL;
 }
 
@@ -411,8 +411,8 @@ static bool let_out(struct confining *c, struct confined *held, const char **soc
   char path[PATH_MAX];
   if (!wraps_call(c) && !is_contained(c))
     return err_set(err, ERR_INVALID,
-                   "network: api takes a network of its own, which its sandbox does not make: it "
-                   "was not started");
+                   "network: api needs a network of its own, which its sandbox does not provide: "
+                   "it was not started");
   (void)snprintf(path, sizeof path, "%s/%s", c->spec->tmpdir, PROXY_SOCKET);
   *socket = arena_strdup(&c->arena, path);
   held->proxy = confine_proxy(c->spec, err);
@@ -461,7 +461,7 @@ bool confine_call(const struct confine_spec *spec, struct confined *held, struct
       (!lands && !wraps_call(&c) && !held->contained))
     return err_set(
         err, ERR_INVALID,
-        "nothing here can hold sandbox: %.20s (segue doctor says why): it was not started",
+        "nothing here can enforce sandbox: %.20s (segue doctor says why): it was not started",
         json_string_value(json_object_get(words, "level")));
   struct buf key = {0};
   confine_key(&c, &key, level);

@@ -66,7 +66,7 @@ bool registry_add(struct provider_registry *reg, const struct provider *provider
   assert(provider->ops != NULL);
   const char *name = provider->capability.name;
   if (registry_find(reg, str_from(name)) != NULL)
-    return err_set(err, ERR_INVALID, "there are two providers of the name %s", name);
+    return err_set(err, ERR_INVALID, "there are two providers named %s", name);
   if (reg->count == LIMIT_PROVIDER_COUNT)
     return err_set(err, ERR_INVALID, "provider %s is one too many: the limit is %u", name,
                    LIMIT_PROVIDER_COUNT);

@@ -144,7 +144,7 @@ static bool mend_tail(struct files_log *log, struct log_reader *r, struct str li
   bool damaged = is_whole_record(r, line, hole) || record_follows(r, log->base.seq, hole, open);
   if (damaged && !mend->cut)
     return err_set(err, ERR_CORRUPT,
-                   "record %llu of %s is damaged: %s; segue resume --cut goes on before it",
+                   "record %llu of %s is damaged: %s; segue resume --cut continues before it",
                    (unsigned long long)log->base.seq + 1, log->base.name, why->text);
   if (!damaged && read_failed(log, r, err))
     return false;
@@ -187,7 +187,7 @@ static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_f
   if (read_failed(log, r, err))
     return false;
   if (log->base.seq == 0)
-    return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
+    return err_set(err, ERR_CORRUPT, "%s has no records: the session had not started; run it again",
                    log->base.name);
   if (good_end < file_bytes && ftruncate(log->fd, (off_t)good_end) != 0)
     return err_set_errno(err, errno, "cannot cut the torn tail off %s", log->base.name);

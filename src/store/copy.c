@@ -105,7 +105,7 @@ static bool begins_alike(const struct store_ref *a, const struct store_ref *b, u
   free(one);
   reader_close(&ra);
   reader_close(&rb);
-  return alike || err_set(err, ERR_INVALID, "%s is there already, with other records", b->name);
+  return alike || err_set(err, ERR_INVALID, "%s already exists there, with other records", b->name);
 }
 
 /* --- the target --- */
@@ -200,7 +200,7 @@ static enum copy_result copy_checked(struct store *to, const struct store_ref *r
   store_ref(to, id, &there);
   bool has = store_is_there(&there) && store_bytes(&there, &bytes) && bytes > 0;
   if (has && bytes > end->bytes) {
-    (void)err_set(err, ERR_INVALID, "%s is there already, and has more records", there.name);
+    (void)err_set(err, ERR_INVALID, "%s already exists there, and has more records", there.name);
     return COPY_FAILED;
   }
   if (has && !begins_alike(ref, &there, bytes, err))
@@ -243,12 +243,13 @@ enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool mo
   bool over = brief_is_over(&b);
   brief_deinit(&b);
   if (strlen(id) != STORE_ID_BYTES - 1 || strspn(id, "0123456789abcdef-") != strlen(id)) {
-    (void)err_set(err, ERR_CORRUPT, "%s is no log of a session: it names none", ref->name);
+    (void)err_set(err, ERR_CORRUPT, "%s is not the log of a session: it names none", ref->name);
     return COPY_FAILED;
   }
   if (!over && !move) {
     (void)err_set(err, ERR_INVALID,
-                  "%s has not ended, and can go on in one place only: --move takes it there", id);
+                  "%s has not ended, and can continue in only one place: --move moves it there",
+                  id);
     return COPY_LEFT;
   }
   if (!over)

@@ -103,7 +103,7 @@ bool heads_parse(struct heads *h, struct str text, struct ledger_end *anchor, st
     if (parse_line(&l, str_next_line(&text), anchor))
       continue;
     heads_deinit(h);
-    return err_set(err, ERR_INVALID, "line %d is no head of a session, as segue heads prints them",
+    return err_set(err, ERR_INVALID, "line %d is not a session's head as segue heads prints it",
                    number);
   }
   heads_settle(h);

@@ -113,7 +113,7 @@ static json_t *of_question(const struct brief *b, const struct record *record) {
   notice_begin(&d, b, "question", record->ts.p);
   json_put(d.object, "movement", json_text(movement));
   json_put(d.object, "question", json_deep_copy(item));
-  buf_puts(&d.title, approves ? " wants an approval: " : " asks: ");
+  buf_puts(&d.title, approves ? " asks for approval: " : " asks: ");
   buf_safe(&d.title, movement, false);
   notice_line(&d, "", json_view(json_at(item, "text")));
   notice_choices(&d, json_at(item, "choices"));

@@ -44,7 +44,7 @@ static json_t *go_to(const struct recall *recall, const char *place, const json_
   bool numbered = place[0] >= '1' && place[0] <= '9';
   uint64_t seq = strtoull(place, &pointer, 10);
   if (!numbered || !str_starts(str_from(pointer), "#/")) {
-    (void)err_set(err, ERR_CORRUPT, "\"%.80s\" is no place in a log", place);
+    (void)err_set(err, ERR_CORRUPT, "\"%.80s\" is not a place in a log", place);
     return NULL;
   }
   json_t *record = recall->record(recall->ctx, seq, err);

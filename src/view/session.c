@@ -426,7 +426,7 @@ bool view_reading_go_on(struct view_reading *r, struct book *book, struct err *e
     json_decref(record);
   }
   if (!r->begun)
-    return err_set(err, ERR_NOT_FOUND, "%.200s is no log of a session", book->ref.name);
+    return err_set(err, ERR_NOT_FOUND, "%.200s is not the log of a session", book->ref.name);
   view_finish(r, &book->ref, book);
   return true;
 }

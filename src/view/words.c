@@ -94,13 +94,13 @@ void view_put_proof(struct buf *out, const struct verify_result *r) {
   static const char *const seals[] = {"not sealed", "sealed", "sealed late"};
   unsigned long long records = r->records;
   if (r->state == VERIFY_BAD)
-    buf_printf(out,
-               "bad: record %llu is not what was written (%s); nothing vouches for it and for "
-               "what stands behind it",
-               (unsigned long long)r->bad_record, r->why.text);
+    buf_printf(
+        out,
+        "bad: record %llu is not what was written (%s); it and all that follows cannot be trusted",
+        (unsigned long long)r->bad_record, r->why.text);
   else if (r->state == VERIFY_TORN)
-    buf_printf(out, "verified up to record %llu; a torn tail of %llu bytes stands behind it",
-               records, (unsigned long long)r->torn_bytes);
+    buf_printf(out, "verified up to record %llu; a torn tail of %llu bytes follows", records,
+               (unsigned long long)r->torn_bytes);
   else
     buf_printf(out, "verified: %llu record%s, %s, %s", records, records == 1 ? "" : "s",
                verify_state_name(r->state), seals[r->seal]);

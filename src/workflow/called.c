@@ -62,7 +62,7 @@ static struct called *called_read(struct expand *e, const struct yaml_node *node
   *origin = (struct origin){.base = {c->file}, .scope = scope_none};
   called_add(e, c); /* also when it is wrong: its errors are said once */
   if (!S_ISREG(st->st_mode))
-    REPORT(e->p, node, "%s is no file: write the path of a workflow's file", path);
+    REPORT(e->p, node, "%s is not a file: write the path of a workflow's file", path);
   else if (!file_read_fd(fd, path, LIMIT_WORKFLOW_BYTES, &text, &err))
     REPORT(e->p, node, "%s", err.text);
   else
@@ -124,7 +124,7 @@ static void called_report_missing(struct expand *e, const struct yaml_node *node
                                   const char *folder, bool fragment, bool path, struct str name) {
   const char *shown = parse_shown(e->p, name);
   if (path)
-    REPORT(e->p, node, "there is no file %s in %s: mend the path", shown, folder);
+    REPORT(e->p, node, "there is no file %s in %s: correct the path", shown, folder);
   else if (fragment)
     REPORT(e->p, node,
            "there is no fragment named %s in fragments/ beside this file, or in the project's and "
@@ -168,7 +168,7 @@ struct called *called_find(struct expand *e, const struct instance *x, const str
   struct str name = expand_text(e, x, node);
   bool path = is_file_path(name);
   if (str_has_control(name) || name.n > (path ? CALLED_PATH_BYTES / 2 : LIMIT_NAME_BYTES)) {
-    REPORT(e->p, node, "this is no name or path of a %s", what);
+    REPORT(e->p, node, "this is not the name or path of a %s", what);
     return NULL;
   }
   if (path && folder == NULL) {

@@ -44,7 +44,7 @@ bool expand_may_enter(struct expand *e, const struct instance *x, const struct y
       if (first == NULL)
         REPORT(e->p, node, "%s calls itself here: a workflow cannot be part of itself", c->file);
       else
-        REPORT(e->p, node, "%s calls itself: it came here by its line %d (%s)", c->file,
+        REPORT(e->p, node, "%s calls itself: it came here through its line %d (%s)", c->file,
                first->line, parse_file_of(e->p, first));
       return false;
     }
@@ -188,7 +188,7 @@ static void expand_check_label(struct expand *e, const struct yaml_node *node, s
            near);
   else
     REPORT(e->p, node,
-           "%s does not return %s: it returns what stands in its returns, COMPLETE or ABORT",
+           "%s does not return %s: it returns the labels in its returns, COMPLETE or ABORT",
            c->file, parse_shown(e->p, label));
 }
 
@@ -206,7 +206,7 @@ static void check_call_rules(struct expand *e, const struct instance *x,
   for (size_t i = 0; i < rules->count; i++) {
     const struct yaml_node *rule = rules->items[i], *condition = yaml_get(rule, "condition");
     if (rule->kind != YAML_MAP || condition == NULL || condition->kind != YAML_TEXT) {
-      REPORT(e->p, rule, "a rule of a call is a condition and next");
+      REPORT(e->p, rule, "a rule of a call has only condition and next");
       continue;
     }
     for (size_t k = 0; k < rule->count; k++) {

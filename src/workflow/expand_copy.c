@@ -385,8 +385,8 @@ static const struct yaml_node *copy_movement(struct expand *e, const struct inst
   struct yaml_node *copy = expand_node(e, own, own->origin);
   if (call != NULL)
     REPORT(e->p, call,
-           "a child of parallel and a fragment call no workflow: call it from a "
-           "movement of its own");
+           "a child of parallel or a fragment cannot call a workflow: call it from a movement of "
+           "its own");
   if (yaml_get(movement, "uses") != NULL) {
     const struct yaml_node *fragment = copy_fragment(e, x, movement);
     drop_pair(copy, "uses");

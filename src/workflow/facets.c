@@ -36,7 +36,7 @@ enum { PATH_BYTES = 4096 };
 
 static bool check_text(struct str text, const char *path, struct err *err) {
   if (memchr(text.p, '\0', text.n) != NULL)
-    return err_set(err, ERR_INVALID, "%s holds a NUL byte: save it as UTF-8 text", path);
+    return err_set(err, ERR_INVALID, "%s contains a NUL byte: save it as UTF-8 text", path);
   if (!utf8_valid(text.p, text.n))
     return err_set(err, ERR_INVALID, "%s is not UTF-8: save it as UTF-8 text", path);
   return true;
@@ -105,7 +105,7 @@ bool facet_read(const char *folder, const char *path, struct buf *out, struct er
                    path);
   enum found found = read_beneath(folder, path, false, out, err);
   if (found == NOT_FOUND)
-    return err_set(err, ERR_NOT_FOUND, "there is no file %s in %s: mend the path", path, folder);
+    return err_set(err, ERR_NOT_FOUND, "there is no file %s in %s: correct the path", path, folder);
   return found == FOUND;
 }
 
@@ -391,9 +391,8 @@ static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct st
     enum found found = find_by_path(f, kind, value, false, out, err);
     if (found == NOT_FOUND)
       return err_set(err, ERR_NOT_FOUND,
-                     "there is no file %s in %s: mend the path or write a "
-                     "sentence",
-                     value.p, f->folder);
+                     "there is no file %s in %s: correct the path, or write a sentence", value.p,
+                     f->folder);
     return found == FOUND;
   }
   enum found found;

@@ -170,8 +170,9 @@ bool scope_condition(const struct name_scope *scope, struct arena *arena, struct
   if (scope == NULL)
     return true;
   if (scope->outside && str_has(condition, "{" PROMPT_INPUT))
-    return err_set(err, ERR_INVALID,
-                   "a condition takes no {input:...}, which come from outside: write the label");
+    return err_set(
+        err, ERR_INVALID,
+        "a condition cannot contain {input:...}, which comes from outside: write the label");
   if (!scope_text(scope, SCOPE_TEXT, condition, &text, err)) {
     buf_deinit(&text);
     return false;
@@ -211,7 +212,7 @@ static bool include_one(struct include *in, struct str path, struct buf *out) {
   for (size_t i = 0; i < in->depth; i++)
     if (str_eq(in->open[i], path))
       return err_set(in->err, ERR_INVALID,
-                     "{{include:" STR_FMT "}} leads back to itself: take one include out",
+                     "{{include:" STR_FMT "}} leads back to itself: remove one include",
                      STR_ARG(path));
   if (in->depth == LIMIT_INCLUDE_DEPTH)
     return err_set(in->err, ERR_LIMIT, "includes are nested deeper than %u at " STR_FMT,
@@ -240,7 +241,7 @@ static bool put_included(struct include *in, struct str text, struct buf *out) {
     const char *close =
         memmem(rest.p, rest.n < LIMIT_NAME_BYTES * 2 ? rest.n : LIMIT_NAME_BYTES * 2, LIT("}}"));
     if (close == NULL)
-      return err_set(in->err, ERR_INVALID, "{{include: has no }} behind it: add it");
+      return err_set(in->err, ERR_INVALID, "{{include: has no }} after it: add it");
     struct str path = str_trim((struct str){rest.p, (size_t)(close - rest.p)});
     if (!include_one(in, path, out))
       return false;

@@ -84,7 +84,7 @@ def an_end_that_is_gone():
         for keep in range(2, len(lines)):
             write(path, b"".join(lines[:keep]))
             done = box.segue("resume", path, "-s", both)
-            expect(done.returncode == 1 and b"its end is gone" in done.stderr, keep, done.stderr)
+            expect(done.returncode == 1 and b"its end is missing" in done.stderr, keep, done.stderr)
             expect(read(path) == b"".join(lines[:keep]), "the log was touched")
         done = box.segue("resume", path, "-s", both, "--cut", "--quiet")
         expect(done.returncode == 0, done.stderr)
@@ -150,7 +150,7 @@ def an_empty_log():
             done = box.segue("verify", "--json", path)
             expect(json.loads(done.stdout)["state"] == "empty", done.stdout)
             done = box.segue("resume", path)
-            expect(done.returncode == 1 and b"had not begun" in done.stderr, done.stderr)
+            expect(done.returncode == 1 and b"had not started" in done.stderr, done.stderr)
         expect(box.segue("ls", "-l", box.logs).stdout == b"", "ls tells it")
         expect(b"no session" in box.segue("show", "last", "-l", box.logs).stderr, "last is it")
 
@@ -192,7 +192,7 @@ def another_users_socket():
         ours = box.dir + "/ours"
         os.mkdir(ours)
         os.chmod(ours, 0o777)
-        for folder, made, said in ((box.dir + "/his", box.dir + "/his", b"is not a folder of yours"),
+        for folder, made, said in ((box.dir + "/his", box.dir + "/his", b"is not your own folder"),
                                    (ours, "-", b"other users can enter"),
                                    (ours, "-", b"nothing was sent")):
             path = folder + "/segue.sock"
@@ -267,7 +267,7 @@ def facets_as(user, others, prefix):
         os.mkdir(shared + "/.git")
         expect(b"MY OWN CODER" in prompt().stdout, "another user's persona was taken")
         done = segue("lint", workflow)
-        expect(done.returncode == 0 and b"shared/.segue is not looked into" in done.stderr, done)
+        expect(done.returncode == 0 and b"shared/.segue is ignored" in done.stderr, done)
         # one's own project may, and it is said that it stands in for one's own
         put(repo + "/.segue/facets/personas/coder.md", "THE PROJECT'S CODER", user)
         done = prompt()
@@ -281,8 +281,8 @@ def facets_as(user, others, prefix):
         expect(told[1]["from"] == "home" and "shadows" not in told[1], told)
         done = segue("lint", workflow)
         expect(project in done.stdout and b"(yours)" in done.stdout, done)
-        expect(b"stands in for your own, " + mine in done.stderr, done.stderr)
-        expect(b"stands in" not in segue("lint", "-q", workflow).stderr, "quiet")
+        expect(b"replaces your own, " + mine in done.stderr, done.stderr)
+        expect(b"replaces" not in segue("lint", "-q", workflow).stderr, "quiet")
         done = segue("lint", "--json", workflow)
         value = json.loads(done.stdout)
         expect(value["facets"] == told and len(value["warnings"]) == 1, value)
@@ -292,7 +292,7 @@ def facets_as(user, others, prefix):
         expect(project + b" (the project's)" in done.stdout, done)
         # the log says it too
         done = segue("run", workflow, "-s", scenario, "-t", "x", "-l", work + "/logs")
-        expect(done.returncode == 0 and b"stands in for your own" in done.stderr, done.stderr)
+        expect(done.returncode == 0 and b"replaces your own" in done.stderr, done.stderr)
         log = [n for n in os.listdir(work + "/logs") if n.endswith(".ndjson")]
         expect(records(f"{work}/logs/{log[0]}")[0]["facets"] == told, "the log")
         # a file system's border

@@ -76,7 +76,7 @@ def what_cannot_be_held_is_an_error_before_the_start():
         if log is not None:  # by a control group, or as no root
             expect(told(log)["limits"]["by"] == "cgroup" or os.geteuid() != 0, told(log))
             return
-        expect(b"limits: pids cannot be held here" in done.stderr and b"leave pids out" in done.stderr, done.stderr)
+        expect(b"limits: pids cannot be enforced here" in done.stderr and b"leave pids out" in done.stderr, done.stderr)
 
 
 def wrong_words_are_said():

@@ -287,7 +287,7 @@ def words_are_checked_before():
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
         has = any(os.path.exists(f"{at}/{name}") for at in ("/usr/bin", "/bin", "/usr/local/bin") for name in ("podman", "docker"))
-        for config, keys, says in (({}, "description: x", "sandbox: container needs an image" if has else "cannot be held here"),
+        for config, keys, says in (({}, "description: x", "sandbox: container needs an image" if has else "cannot be enforced here"),
                                    ({"sandbox": {"mechanism": "docker"}}, "image: x", None if has else "is not installed")):
             box.file("home/config/segue/config.yaml", json.dumps(config))
             done = box.segue("run", box.file("w.yaml", FLOW % ('["true"]', keys)), "--task", "t", "--logs", box.logs)

@@ -98,8 +98,8 @@ def refusals():
         def inline(**more):
             return {**good, "workflow": {"text": SIMPLE, **more}}
         rows = [
-            (b"{", 400, "no JSON"),
-            (b"", 400, "no JSON"),
+            (b"{", 400, "not JSON"),
+            (b"", 400, "not JSON"),
             (b'{"cwd": "/", "cwd": "/"}', 400, "duplicate"),
             (b"[" * 100 + b"]" * 100, 400, "nested"),
             ([], 422, "must be an object"),

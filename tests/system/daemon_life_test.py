@@ -242,7 +242,7 @@ def a_socket_is_not_taken():
     with DaemonBox() as box:
         box.serve()
         done = box.segue("serve", "-l", box.dir + "/logs2")
-        expect(done.returncode == 1 and b"a daemon is there already" in done.stderr, done)
+        expect(done.returncode == 1 and b"a daemon is already running" in done.stderr, done)
         mode = os.stat(box.socket).st_mode & 0o777, os.stat(box.dir + "/run/segue").st_mode & 0o777
         expect(mode == (0o600, 0o700), mode)
         box.end(signal.SIGKILL)
@@ -260,9 +260,9 @@ def a_socket_is_not_taken():
         expect(done.returncode == 1 and b"answers" in done.stderr, done)
         listener.close()
         os.unlink(box.socket)
-        box.file("run/segue/segue.sock", "no socket")
+        box.file("run/segue/segue.sock", "not a socket")
         done = box.segue("serve")
-        expect(done.returncode == 2 and b"no socket" in done.stderr, done)
+        expect(done.returncode == 2 and b"not a socket" in done.stderr, done)
         os.unlink(box.socket)
         for mode in (0o755, 0o750, 0o701):
             os.chmod(box.dir + "/run/segue", mode)
@@ -272,7 +272,7 @@ def a_socket_is_not_taken():
         os.rename(box.dir + "/run/segue", box.dir + "/run/own")
         os.symlink("own", box.dir + "/run/segue")
         done = box.segue("serve")
-        expect(done.returncode == 2 and b"not a folder of yours" in done.stderr, done)
+        expect(done.returncode == 2 and b"not your own folder" in done.stderr, done)
         os.unlink(box.dir + "/run/segue")
         done = box.segue("serve", "--socket", "/" + "x" * 200)
         expect(done.returncode == 2 and b"longer than" in done.stderr, done)
@@ -583,7 +583,7 @@ movements:
     expect(status == 507, status, value)
     expect(len(box.get("/v1/sessions")["sessions"]) == 4, "the refused one is there")
     status, value = box.ask("POST", f"/v1/sessions/{sids[3]}/cancel")
-    expect(status == 507 and "not accepted" in value["detail"], status, value)
+    expect(status == 507 and "not been accepted" in value["detail"], status, value)
     os.unlink(box.logs + "/filler")
     begin = time.monotonic()
     box.until(lambda: all(box.session(s)["status"] != "paused" for s in sids), "they stay paused")
@@ -655,7 +655,7 @@ def cancelling_when_the_log_fails():
                 if i == 1 and status == 200:
                     return "skipped: no fault points in this build"
                 if i < tries:
-                    expect(status == 503 and "not accepted" in value["detail"] and
+                    expect(status == 503 and "not been accepted" in value["detail"] and
                            "Input/output error" in value["detail"] and box.headers["Retry-After"],
                            status, value)
                     expect(box.session(sid)["status"] == "paused", box.session(sid))
@@ -672,7 +672,7 @@ def cancelling_when_the_log_fails():
         sid = box.submit(workflow, scenario)
         box.until(lambda: box.session(sid)["seq"] == 3, "no call")
         done = box.segue("cancel", sid)
-        expect(done.returncode == 1 and b"not accepted" in done.stderr, done)
+        expect(done.returncode == 1 and b"not been accepted" in done.stderr, done)
         box.wait_status(sid, "cancelled")
         box.end()
 
@@ -687,7 +687,7 @@ def a_log_that_goes_on_failing():
             box.end()
             return "skipped: no fault points in this build"
         status, value = box.ask("POST", f"/v1/sessions/{sid}/cancel")
-        expect(status == 503 and "not accepted" in value["detail"], status, value)
+        expect(status == 503 and "not been accepted" in value["detail"], status, value)
         status, value = box.ask("POST", f"/v1/sessions/{sid}/resume")
         expect(status == 409 and "paused" in value["detail"], status, value)
         shown = box.segue("ls").stdout.decode()
@@ -782,7 +782,7 @@ def what_cannot_go_on_says_why():
         done = box.segue("show", gone)
         expect(b"open: the working directory" in done.stdout, done)
         done = box.segue("show", gone, "--follow")  # would wait for ever
-        expect(done.returncode == 1 and b"does not go on" in done.stderr and
+        expect(done.returncode == 1 and b"does not continue" in done.stderr and
                b"is gone" in done.stderr, done)
         box.until(lambda: box.get("/v1/health")["sessions"]["queued"] == 0, "it waits")
         os.mkdir(folder)

@@ -159,7 +159,7 @@ def who_waits_for_a_person_keeps_it():
         silent = box.file("silent.json", json.dumps({"replies": [{"text": "I cannot say"}] * 2}))
         asks = box.segue("run", box.file("asks.yaml", ASKS), "--scenario", silent, "--cwd", box.cwd,
                          "--logs", box.logs)
-        expect(asks.returncode == 4 and b"--release gives it up" in asks.stderr, asks)
+        expect(asks.returncode == 4 and b"--release releases it" in asks.stderr, asks)
         path = box.begun()[0]
         second = run(box, "b")
         told = read_until(second, waits)
@@ -169,7 +169,7 @@ def who_waits_for_a_person_keeps_it():
         expect(done.returncode == 0, done.stderr)
         ends_complete(second)
         done = box.segue("resume", path, "--release")
-        expect(done.returncode == 2 and b"keeps no folder" in done.stderr, done)
+        expect(done.returncode == 2 and b"holds no folder" in done.stderr, done)
 
 
 def a_resume_that_knows_does_not_wait():
@@ -208,7 +208,7 @@ movements:
 def a_question_keeps_it_until_it_is_answered():
     with Box() as box:
         asks = box.segue("run", box.file("question.yaml", QUESTION), "--cwd", box.cwd, "--logs", box.logs)
-        expect(asks.returncode != 0 and b"--release gives it up" in asks.stderr, asks)
+        expect(asks.returncode != 0 and b"--release releases it" in asks.stderr, asks)
         second = run(box, "b")
         told = read_until(second, waits)
         expect(told and "waits for a person and keeps " + box.cwd in told["message"], told)
@@ -256,7 +256,7 @@ def without_a_state_folder_it_says_so():
         go(box, "a")
         done = box.segue("run", *words(box, box.dir + "/a"), "--logs", box.logs, env=env)
         expect(done.returncode == 0, done.stderr)
-        expect(b"nobody is kept from editing here" in done.stderr, done.stderr)
+        expect(b"other sessions are not kept from editing here" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def mistakes_are_told():
             "next: ask}]", "next: asc}]")
         done = box.segue("lint", box.file("bad.yaml", bad))
         expect(b"there is no movement fixx: did you mean fix?" in done.stderr, done.stderr)
-        expect(b"review stands twice" in done.stderr, done.stderr)
+        expect(b"review is listed twice" in done.stderr, done.stderr)
         expect(b"there is no movement asc: did you mean ask?" in done.stderr, done.stderr)
         done = box.segue("lint", box.file("good.yaml", FLOW))
         expect(b"no rule leads to the movement ask" not in done.stderr, done.stderr)

@@ -299,10 +299,10 @@ def with_less_than_the_network_it_is_refused_before_the_start():
             os.makedirs(box.cwd)
             run = box.segue(*words(box))
             told = run.stderr.decode()
-            if "cannot be held here" in told:
+            if "cannot be enforced here" in told:
                 return "skipped: " + told.splitlines()[0]
             expect(run.returncode == 2, network, run.returncode, told)
-            expect(f"network: {network} is not to be had with the server" in told and "transport: exec" in told, told)
+            expect(f"network: {network} does not work with the server" in told and "transport: exec" in told, told)
             expect(not os.path.exists(box.dir + "/state/asked.jsonl"), "it was started")
     return None
 

@@ -260,7 +260,7 @@ def one_without_its_folder():
         expect(done.returncode == 0, done)
         os.rename(folder, folder + "-elsewhere")
         fleet.serve("--label", "w")
-        fleet.until(lambda: b"does not go on" in fleet.said(0), "it is told")
+        fleet.until(lambda: b"does not continue" in fleet.said(0), "it is told")
         fleet.until(lambda: fleet.count("state = 'ready'") == 1, "it goes back")
         fence = fleet.sql("SELECT fence FROM segue.session")
         (row,) = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
@@ -272,7 +272,7 @@ def one_without_its_folder():
         os.rename(folder + "-elsewhere", folder)
         fleet.serve("--label", "w")
         fleet.until(lambda: fleet.count("state = 'ended'") == 2, "another worker takes it")
-        expect(fleet.count("deaths > 0") == 0 and fleet.said(0).count(b"does not go on") <= 3, fleet.said(0))
+        expect(fleet.count("deaths > 0") == 0 and fleet.said(0).count(b"does not continue") <= 3, fleet.said(0))
 
 
 def killed_stopped_and_gone_on_with():

@@ -104,7 +104,7 @@ def a_verdict_of_a_person():
         stopped_as(box, path, "rule_no_match")
         refused(box, path, "--rule", "3", word='movement "build" has no rule 3: use 1 to 2')
         refused(box, path, "--rule", "0", word="rule must be")
-        refused(box, path, "--why", "x", word="why goes with rule")
+        refused(box, path, "--why", "x", word="why needs rule")
         said = resume(box, path, "--rule", "2", "--why", "exit 3 is 4 here", status=0)
         expect("human" in said and "COMPLETE" in said, said)
         log = records(path)
@@ -464,7 +464,7 @@ def a_fork_can_be_other():
         path, _ = fork(box, parent, "--from", "plan")
         expect(records(path)[1]["state"]["runs"] == {"build": 1} and "text" in records(path)[1], path)
         for flags, word in ((("--from", "rewiev"), 'no movement "rewiev"'), (("--from", "review#9"), "no run 9"),
-                            (("--from", "review#x"), "from 1 on"), ((), "--from MOVEMENT"),
+                            (("--from", "review#x"), "numbered from 1"), ((), "--from MOVEMENT"),
                             (("--from", "write", "--provider", "scrpt"), 'no provider "scrpt"'),
                             (("--from", "write", "--provider", "x=script"), 'no movement "x"'),
                             (("--from", "write", "-i", box.file("bad.md", "{structured:nope.x}")), "nope")):

@@ -157,7 +157,7 @@ def mistakes():
                             (("--not-after", "06:00 PM"), "time of the day")):
             _, said = submit(box, *words, status=2)
             expect(word in said, words, said)
-        for member, word in (({"if_running": "skip"}, "goes with unique"), ({"unique": 1}, "must be a text"),
+        for member, word in (({"if_running": "skip"}, "needs unique"), ({"unique": 1}, "must be a text"),
                              ({"not_after": "06:00"}, "a time in UTC"), ({"not_after": at(-1000)}, "has passed"),
                              ({"uniqe": "k"}, "did you mean")):
             status, said = box.ask("POST", "/v1/sessions", {

@@ -116,11 +116,11 @@ def what_cannot_be_held_is_said_before():
         flow = box.file("w.yaml", FLOW % ("touch", "began", "x", "guard"))
         done = box.segue("run", flow, "--task", "t", "--logs", box.logs)
         expect(done.returncode != 0 and not box.log_paths(), done.stdout)
-        expect(b"network: api cannot be held here" in done.stderr or b"sandbox: guard cannot be held here" in done.stderr, done.stderr)
+        expect(b"network: api cannot be enforced here" in done.stderr or b"sandbox: guard cannot be enforced here" in done.stderr, done.stderr)
         stage(box)
         done = box.segue("run", box.file("w.yaml", FLOW.replace("%s\n    network", "off\n    network") % ("touch", "began", "x")), "--task", "t",
                          "--logs", box.logs)
-        expect(done.returncode != 0 and b"network: api needs a sandbox that holds it" in done.stderr, done.stderr)
+        expect(done.returncode != 0 and b"network: api needs a sandbox that enforces it" in done.stderr, done.stderr)
         expect(not os.path.exists(box.cwd + "/began"), "it was started")
         for s in box.servers:
             s.close()

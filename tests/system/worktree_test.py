@@ -307,12 +307,12 @@ def mistakes_are_told():
         expect(done.returncode == 2 and b"--base nowhere is not a commit" in done.stderr,
                done.stdout)
         done = run(box, ok=False, flags=["--branch", "main"])
-        expect(done.returncode == 2 and b"there is a branch main already" in done.stderr,
+        expect(done.returncode == 2 and b"the branch main exists already" in done.stderr,
                done.stderr)
         git(box, "branch", "packed/edits")
         git(box, "pack-refs", "--all")
         done = run(box, ok=False, flags=["--branch", "packed/{workflow}"])
-        expect(done.returncode == 2 and b"a branch packed/edits already" in done.stderr, done.stderr)
+        expect(done.returncode == 2 and b"the branch packed/edits exists already" in done.stderr, done.stderr)
         git(box, "branch", "-D", "packed/edits")
         for text, said in (("workspace: {folder: x}", b"folder must be an absolute path"),
                            ("workspace: {copy: [../x]}", b"copy must be a list of paths"),

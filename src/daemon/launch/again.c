@@ -80,7 +80,7 @@ bool launch_parse_fork(struct launch *l, const json_t *body, struct err *err,
   const char *from = launch_text_of(&p, "from", &ok);
   l->config = json_object();
   if (ok && from == NULL)
-    ok = err_set(err, ERR_INVALID, "from must say where it begins: MOVEMENT, or MOVEMENT#N");
+    ok = err_set(err, ERR_INVALID, "from must say where to start: MOVEMENT, or MOVEMENT#N");
   ok = ok && steer_parse_fork(&l->steer, body, l->generation->registry, err) &&
        launch_take_scenario(&p);
   const char *cwd = ok ? fork_cwd(&p, &ok) : NULL;

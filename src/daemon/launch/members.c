@@ -93,14 +93,14 @@ bool launch_take_turn(const struct launch_body *p) {
   if (key != NULL && (key[0] == '\0' || strlen(key) > LIMIT_NAME_BYTES))
     return err_set(p->err, ERR_INVALID, "unique must have 1 to %u bytes", LIMIT_NAME_BYTES);
   if (how != NULL && key == NULL)
-    return err_set(p->err, ERR_INVALID, "if_running goes with unique: a key of your own");
+    return err_set(p->err, ERR_INVALID, "if_running needs unique: a key of your own");
   if (how != NULL && strcmp(how, "skip") != 0 && strcmp(how, "queue") != 0)
     return err_set(p->err, ERR_INVALID, "if_running must be skip or queue");
   if (last != NULL && !record_time_parse(last, &last_ms))
     return err_set(p->err, ERR_INVALID,
                    "not_after must be a time in UTC, such as 2026-11-21T06:00:00.000Z");
   if (last != NULL && last_ms <= clock_real_ms())
-    return err_set(p->err, ERR_INVALID, "not_after has passed: it would never begin");
+    return err_set(p->err, ERR_INVALID, "not_after has passed: it would never start");
   p->l->skips = key != NULL && (how == NULL || strcmp(how, "skip") == 0);
   return launch_take_text(p, "unique") && launch_take_text(p, "not_after");
 }
@@ -122,7 +122,7 @@ static bool launch_take_on(const struct launch_body *p) {
   bool shared = p->l->env->store != NULL && store_is_address(p->l->env->store->where);
   if (on != NULL && !shared)
     return err_set(p->err, ERR_INVALID,
-                   "on goes with a shared store: these sessions run on this machine");
+                   "on needs a shared store: these sessions run on this machine");
   if (on != NULL && !worker_labels_check(on, p->err)) {
     p->err->code = ERR_INVALID;
     return err_wrap(p->err, "on");

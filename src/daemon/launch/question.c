@@ -49,7 +49,7 @@ static bool question_session(const struct launch_body *p, json_t *session) {
 static bool take_given(const struct launch_body *p) {
   const json_t *text = json_object_get(p->body, "text");
   if (!json_is_string(text))
-    return err_set(p->err, ERR_INVALID, "text must be given: what is to be judged");
+    return err_set(p->err, ERR_INVALID, "text must be given: the text to judge");
   if (json_string_length(text) > LIMIT_TASK_BYTES)
     return err_set(p->err, ERR_LIMIT, "text is over the limit of %u bytes", LIMIT_TASK_BYTES);
   buf_append(&p->l->given, json_string_value(text), json_string_length(text));
@@ -141,7 +141,8 @@ bool launch_parse_ask(struct launch *l, const json_t *body, struct err *err,
   if (!json_is_string(json_object_get(body, "prompt")))
     return err_set(err, ERR_INVALID, "prompt must be given, as a text");
   if (json_object_get(body, "schema") == NULL)
-    return err_set(err, ERR_INVALID, "schema must be given: an object, or a ready one's name");
+    return err_set(err, ERR_INVALID,
+                   "schema must be given: an object, or the name of a built-in one");
   l->asks = ASKS_VALUE;
   json_t *session = json_pack("{so sO}", "workflow", workflow_member(&p, "ask", ask_movement(body)),
                               "task", json_object_get(body, "prompt"));

@@ -353,7 +353,7 @@ static void post_enter(void *ctx, struct server_request *r) {
   unsigned number = code != NULL ? gate_pass_enter(&w->pass, code, window_now(), cookie) : 0;
   json_decref(body);
   if (number == 0) {
-    server_problem(r, 404, NULL, "there is no such code any more: run segue web again");
+    server_problem(r, 404, NULL, "this code is no longer valid: run segue web again");
     return;
   }
   (void)snprintf(header, sizeof header,

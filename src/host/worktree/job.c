@@ -198,7 +198,7 @@ static bool branch_is_free(const struct workflow *wf, const json_t *config, cons
                core_branch_fixed(wf, config, &branch) && repo_has_branch(repo, buf_c(&branch));
   if (taken)
     (void)err_set(err, ERR_INVALID,
-                  "there is a branch %.300s already: put {id} into branch:, or name another one",
+                  "the branch %.300s exists already: put {id} into branch:, or name another one",
                   buf_c(&branch));
   buf_deinit(&branch);
   return !taken;

@@ -32,9 +32,9 @@ static bool take_base(struct git_job *job, const struct git_answer *answer) {
     return git_job_complain(job, "workspace: worktree needs a git repository", answer);
   job->base[strlen(job->base) - strlen("^{commit}")] = '\0';
   if (strcmp(job->base, "HEAD") != 0)
-    return err_set(&job->err, ERR_INVALID, "the base %.300s is no commit here", job->base);
+    return err_set(&job->err, ERR_INVALID, "the base %.300s is not a commit here", job->base);
   return err_set(&job->err, ERR_INVALID,
-                 "a worktree begins at a commit, and the repository of %.300s has none yet: commit "
+                 "a worktree starts at a commit, but the repository of %.300s has none yet: commit "
                  "something first",
                  job->source);
 }
@@ -71,7 +71,7 @@ static bool choose_path(struct git_job *job) {
   job->exists = lstat(job->path, &st) == 0;
   return !inside || err_set(&job->err, ERR_INVALID,
                             "the worktree would be in the repository's own tree: %.300s: name "
-                            "another folder by workspace: {folder: DIR} in config.yaml",
+                            "another folder with workspace: {folder: DIR} in config.yaml",
                             job->path);
 }
 
@@ -143,7 +143,7 @@ static bool take_branch(struct git_job *job, const struct git_answer *answer) {
     return true;
   if (strstr(job->branch, job->session_id) == NULL)
     return err_set(&job->err, ERR_INVALID,
-                   "there is a branch %.300s already: put {id} into branch:, or name another one",
+                   "the branch %.300s exists already: put {id} into branch:, or name another one",
                    job->branch);
   free(job->base);
   job->base = git_line_of(answer);

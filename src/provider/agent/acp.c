@@ -90,7 +90,7 @@ static void acp_open_session(struct acp *acp) {
     acp_request(acp, loads ? ACP_LOAD : ACP_RESUME, params);
   } else {
     json_decref(params);
-    acp_fail(acp, CLASS_NOT_FOUND, "this agent cannot go on with a conversation");
+    acp_fail(acp, CLASS_NOT_FOUND, "this agent cannot continue a conversation");
   }
 }
 

@@ -101,7 +101,8 @@ static bool never_ran(struct agent_run *run, const struct process_result *p) {
   char why[160];
   bool is_there = process_why_not(p, program, run->env->cwd, why, sizeof why);
   if (p->why == PROCESS_END_SPAWN_FAILED)
-    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be started: %s",
+                     strerror(p->exec_errno));
   else if (p->why == PROCESS_END_EXEC_FAILED && p->exec_errno == ENOENT && !is_there)
     call_result_fail(
         r, CLASS_NOT_FOUND,
@@ -129,8 +130,8 @@ static bool restart(struct agent_run *run) {
   struct err err = {0};
   struct driver_host host = agent_host_of(run);
   enum error_class class;
-  json_t *data = json_pack("{s:s}", "text",
-                           "the conversation of this call was there already: it goes on in it");
+  json_t *data =
+      json_pack("{s:s}", "text", "the conversation of this call already existed: it is continued");
   const struct provider_news news = {.kind = NEWS_NOTE, .data = data};
   run->restarted = true;
   run->call.session = run->call.new_session;
@@ -277,8 +278,8 @@ static bool can_be_asked(const struct agent_run *run, struct err *err) {
   if (run->server == NULL || json_object_get(words, "network") == NULL)
     return true;
   return err_set(err, ERR_INVALID,
-                 "transport: native of %s is a server that segue asks over the network, which "
-                 "network: %s takes away: write providers: {%s: {transport: exec}} in config.yaml",
+                 "transport: native of %s is a server that segue talks to over the network, which "
+                 "network: %s cuts off: write providers: {%s: {transport: exec}} in config.yaml",
                  run->profile->capability.name,
                  json_string_value(json_object_get(words, "network")),
                  run->profile->capability.name);

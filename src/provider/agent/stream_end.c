@@ -226,7 +226,8 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
                      strerror(p->exec_errno));
     break;
   case PROCESS_END_SPAWN_FAILED:
-    call_result_fail(r, CLASS_OVERLOADED, "no process could be made: %s", strerror(p->exec_errno));
+    call_result_fail(r, CLASS_OVERLOADED, "no process could be started: %s",
+                     strerror(p->exec_errno));
     break;
   case PROCESS_END_WALL_LIMIT:
   case PROCESS_END_STALL_LIMIT:

@@ -297,7 +297,7 @@ static const char *read_think(struct api_config *c, const json_t *value) {
 
 static const char *read_keep_alive(struct api_config *c, const json_t *value) {
   if (c->dialect != &dialect_ollama)
-    return "is known to ollama only: remove it";
+    return "is for ollama only: remove it";
   return preset_keep(&c->keep_alive, value, json_is_string(value) || json_is_integer(value),
                      "must be a time such as 10m, or seconds");
 }
@@ -342,7 +342,7 @@ static const char *read_query(struct api_config *c, const json_t *value) {
 
 static const char *read_version(struct api_config *c, const json_t *value) {
   if (c->dialect != &dialect_anthropic)
-    return "is known to anthropic only: remove it";
+    return "is for anthropic only: remove it";
   return preset_read_text(&c->version, value);
 }
 
@@ -358,7 +358,7 @@ static const char *read_endpoint(struct api_config *c, const json_t *value) {
   else if (llamacpp)
     return "must be chat or completion";
   else
-    return "is known to ollama and llamacpp only: remove it";
+    return "is for ollama and llamacpp only: remove it";
   return NULL;
 }
 
@@ -457,7 +457,7 @@ struct api_config *api_config_new(const struct preset *preset, const char *name,
   }
   if ((c->key_env != NULL) + (c->key_file != NULL) + (c->key_command != NULL) > 1) {
     (void)err_set(err, ERR_FILE,
-                  "providers.%s: key_env, key_file and key_command exclude each other: keep one",
+                  "providers.%s: key_env, key_file and key_command cannot be combined: keep one",
                   name);
     api_config_free(c);
     return NULL;

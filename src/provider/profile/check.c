@@ -126,7 +126,7 @@ static void profile_check_names(struct check *c, const struct yaml_node *node,
     if (key->words != NULL)
       check_word(c, item, key->name, key->words);
     else if (key->type == PROFILE_VARIABLES && (!is_scalar(item) || !str_is_variable(item->text)))
-      profile_check_wrong(c, item, "%s holds names of variables only", key->name);
+      profile_check_wrong(c, item, "%s takes names of variables only", key->name);
     else
       check_line(c, item, key->name);
   }
@@ -146,7 +146,7 @@ static void check_texts(struct check *c, const struct yaml_node *node, const cha
     const struct yaml_node *key = node->pairs[i].key, *value = node->pairs[i].value;
     bool files = strcmp(name, "files") == 0;
     if (files && (memchr(key->text.p, '/', key->text.n) != NULL || key->text.p[0] == '.'))
-      profile_check_wrong(c, key, "a file's name has no / and no dot in front");
+      profile_check_wrong(c, key, "a file's name must not contain / or begin with a dot");
     else if (strcmp(name, "set") == 0 && !str_is_variable(key->text))
       profile_check_wrong(c, key, "this is not a name of a variable");
     if (!is_scalar(value) || value->kind == YAML_NULL)
@@ -194,7 +194,7 @@ static void profile_check_pattern(struct check *c, const struct yaml_node *node,
   struct pattern *pattern = NULL;
   struct pattern_error error = {0};
   if (!is_scalar(node) || pattern_compile(text.p, text.n, &pattern, &error) != PATTERN_OK)
-    profile_check_wrong(c, node, "this is no regular expression: %s",
+    profile_check_wrong(c, node, "this is not a regular expression: %s",
                         error.text[0] ? error.text : "it must be a text");
   pattern_free(pattern);
 }

@@ -389,8 +389,8 @@ static bool check_whole(const struct profile *p, const struct yaml_node *root,
   if (profile_is_word(keys, "stdin", "none") &&
       !profile_mentions(json_object_get(keys, "argv"), "{prompt_file}"))
     return fail_at(errors, p->file, yaml_get(root, "stdin") ? yaml_get(root, "stdin") : root,
-                   "without stdin the prompt must come by {prompt_file}: arguments can be read by "
-                   "every user of the machine");
+                   "without stdin the prompt must come through {prompt_file}: arguments can be "
+                   "read by every user of the machine");
   return true;
 }
 

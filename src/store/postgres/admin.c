@@ -75,15 +75,15 @@ static bool check_version(int version, const char *shown, struct err *err) {
 
 static void tell_init(int version, const char *shown, struct buf *out) {
   if (version == 0)
-    buf_printf(out, "made the tables of version %d in %s\n", BASE_VERSION, shown);
+    buf_printf(out, "created the tables of version %d in %s\n", BASE_VERSION, shown);
   else if (version < BASE_VERSION)
-    buf_printf(out, "brought the tables in %s from version %d to %d\n", shown, version,
+    buf_printf(out, "upgraded the tables in %s from version %d to %d\n", shown, version,
                BASE_VERSION);
   else
-    buf_printf(out,
-               "the tables in %s are of version %d already; functions and rights are as they "
-               "should be\n",
-               shown, version);
+    buf_printf(
+        out,
+        "the tables in %s already have version %d; functions and rights are as they should be\n",
+        shown, version);
 }
 
 static bool init_do(struct initing *init, const char *sql, struct err *err) {
@@ -112,10 +112,10 @@ static bool init_tables(struct conn *conn, const char *shown, struct buf *out, s
   if (ok)
     tell_init(version, shown, out);
   else if (strstr(err->text, "create role") != NULL)
-    (void)err_set(err, ERR_INVALID,
-                  "this login may not make roles: let an administrator run CREATE ROLE "
-                  "segue_reader NOLOGIN; CREATE ROLE segue_worker NOLOGIN; then again segue store "
-                  "init");
+    (void)err_set(
+        err, ERR_INVALID,
+        "this login cannot create roles: let an administrator run CREATE ROLE segue_reader "
+        "NOLOGIN; CREATE ROLE segue_worker NOLOGIN; then run segue store init again");
   return ok;
 }
 
@@ -211,7 +211,8 @@ json_t *shared_status(const char *url, struct err *err) {
   json_t *status = json_loads(conn_text(answer, 0, 0), 0, NULL);
   conn_free(answer);
   if (status == NULL)
-    (void)err_set(err, ERR_CORRUPT, "the store %s tells its status in another form", pg->shown);
+    (void)err_set(err, ERR_CORRUPT, "the store %s reports its status in an unknown form",
+                  pg->shown);
   else
     json_object_set_new(status, "store", json_string(pg->shown));
   return status;
@@ -261,6 +262,7 @@ json_t *shared_places(const char *url, struct err *err) {
   json_t *places = json_loads(conn_text(answer, 0, 0), 0, NULL);
   conn_free(answer);
   if (places == NULL)
-    (void)err_set(err, ERR_CORRUPT, "the store %s tells its sessions in another form", pg->shown);
+    (void)err_set(err, ERR_CORRUPT, "the store %s reports its sessions in an unknown form",
+                  pg->shown);
   return places;
 }

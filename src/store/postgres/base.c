@@ -36,13 +36,13 @@ static bool check_worker_labels(const char *const *list, struct err *err) {
     if (!base_label_check(*label, err))
       return false;
     else if (++n > LIMIT_STORE_LABEL_COUNT)
-      return err_set(err, ERR_USAGE, "a worker has %u labels at most", LIMIT_STORE_LABEL_COUNT);
+      return err_set(err, ERR_USAGE, "a worker has at most %u labels", LIMIT_STORE_LABEL_COUNT);
   return true;
 }
 
 bool worker_be(const struct worker_options *wanted, struct err *err) {
   if (wanted->lease_ms < LIMIT_STORE_LEASE_MIN_MS || wanted->lease_ms > LIMIT_STORE_LEASE_MAX_MS)
-    return err_set(err, ERR_USAGE, "--lease is a time from 1s to 1h");
+    return err_set(err, ERR_USAGE, "--lease must be a time from 1s to 1h");
   if (!check_worker_labels(wanted->labels, err))
     return false;
   options = *wanted;
@@ -271,10 +271,10 @@ unsigned base_term(const struct pg_base *pg) {
 bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err) {
   if (term == base_term(pg) && clock_boot_ms() < atomic_load(&pg->keeper.trust_until))
     return true;
-  return err_set(err, ERR_LOCKED,
-                 "the lease of this worker at the store %s ran out: another one may go on with its "
-                 "sessions",
-                 pg->shown);
+  return err_set(
+      err, ERR_LOCKED,
+      "this worker's lease at the store %s expired: another one may continue its sessions",
+      pg->shown);
 }
 
 bool base_enter(struct pg_base *pg, struct err *err) {

@@ -181,7 +181,7 @@ enum store_result append_call_over(struct shared_log *log, const PGresult *answe
     (void)err_set(err, ERR_LOCKED, "session %s was removed from the store %s", log->id,
                   log->pg->shown);
   else
-    (void)err_set(err, ERR_LOCKED, "another worker goes on with session %s of the store %s",
+    (void)err_set(err, ERR_LOCKED, "another worker has continued session %s of the store %s",
                   log->id, log->pg->shown);
   return STORE_FENCED;
 }
@@ -285,7 +285,7 @@ bool shared_make(struct shared_log *log, struct err *err) {
   const char *result = answer ? conn_text(answer, 0, 0) : "";
   bool ok = strcmp(result, "ok") == 0 && shared_open_count(pg, id) == 1;
   if (strcmp(result, "there") == 0 || shared_open_count(pg, id) > 1)
-    (void)err_set(err, ERR_IO, "there is a session %s already at the store %s", id, pg->shown);
+    (void)err_set(err, ERR_IO, "there already is a session %s at the store %s", id, pg->shown);
   else if (answer != NULL && !ok)
     (void)base_trusts(pg, log->term + 1, err);
   conn_free(answer);
@@ -338,7 +338,7 @@ static PGresult *hold_within(struct pg_base *pg, const char *id, unsigned wait_m
       answer = base_ask(pg, "SELECT * FROM segue.hold($1, $2)", args, ARRAY_LEN(args), false,
                         &failure, err);
     if (ours)
-      (void)err_set(err, ERR_LOCKED, "this program has session %s of the store %s already", id,
+      (void)err_set(err, ERR_LOCKED, "this program already has session %s of the store %s", id,
                     pg->shown);
     else if (answer == NULL || strcmp(conn_text(answer, 0, 0), "ok") == 0)
       return answer;
@@ -423,15 +423,15 @@ static bool fold_one(struct shared_log *log, const struct log_reader *r, struct 
 /* Checks that the row and the lines agree. */
 static bool fold_agrees(struct shared_log *log, const struct base_held *held, struct err *err) {
   if (log->base.seq == 0 && held->seq == 0)
-    return err_set(err, ERR_CORRUPT, "%s holds no record: the session had not begun; run it again",
+    return err_set(err, ERR_CORRUPT, "%s has no records: the session had not started; run it again",
                    log->base.name);
   if (log->base.seq == held->seq && log->base.bytes == held->bytes &&
       strcmp(log->base.hash, held->hash) == 0)
     return true;
   log->pause_ms = DAMAGED_PAUSE_MS;
   return err_set(err, ERR_CORRUPT,
-                 "the store %s says that session %s has %llu records, and its log has %llu: segue "
-                 "store check tells more",
+                 "the store %s says that session %s has %llu records, but its log has %llu: segue "
+                 "store check says more",
                  log->pg->shown, log->id, (unsigned long long)held->seq,
                  (unsigned long long)log->base.seq);
 }

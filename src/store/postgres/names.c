@@ -44,7 +44,7 @@ struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], 
   struct store store;
   shared_ref_id(ref, id);
   if (id[0] == '\0') {
-    (void)err_set(err, ERR_NOT_FOUND, "\"%.80s\" names no session: write an id behind the #",
+    (void)err_set(err, ERR_NOT_FOUND, "\"%.80s\" names no session: write an id after the #",
                   strchr(ref->name, '#') ? strchr(ref->name, '#') : "");
     return NULL;
   }

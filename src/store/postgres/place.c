@@ -25,9 +25,9 @@ bool worker_labels_check(const json_t *labels, struct err *err) {
   size_t i;
   json_t *label;
   if (!json_is_array(labels) || json_array_size(labels) == 0)
-    return err_set(err, ERR_USAGE, "labels are texts, one at least");
+    return err_set(err, ERR_USAGE, "labels must be texts, at least one");
   if (json_array_size(labels) > LIMIT_STORE_LABEL_COUNT)
-    return err_set(err, ERR_USAGE, "a session asks for %u labels at most", LIMIT_STORE_LABEL_COUNT);
+    return err_set(err, ERR_USAGE, "a session asks for at most %u labels", LIMIT_STORE_LABEL_COUNT);
   json_array_foreach(labels, i, label) {
     const char *text = json_string_value(label);
     if (text == NULL || strlen(text) != json_string_length(label))
@@ -107,8 +107,8 @@ bool worker_fits(const struct store_ref *ref, struct err *err) {
   bool ok = answer != NULL;
   if (ok && conn_text(answer, 0, 0)[0] != '\0')
     ok = err_set(err, ERR_USAGE,
-                 "the session asks for a worker with %.300s, and this one is not: go on with it "
-                 "where its folder is, or say --label here too",
+                 "the session asks for a worker with %.300s, which this one is not: continue it "
+                 "where its folder is, or give --label here too",
                  conn_text(answer, 0, 0));
   conn_free(answer);
   buf_deinit(&labels);

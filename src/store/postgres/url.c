@@ -93,8 +93,8 @@ static bool url_secure(struct url_options *o, struct err *err) {
   }
   if (strcmp(mode, "prefer") == 0 || strcmp(mode, "allow") == 0)
     return err_set(err, ERR_USAGE,
-                   "sslmode=%s lets anybody on the way read and change what is sent: write "
-                   "sslmode=verify-full (with sslrootcert=FILE for a certificate of your own)",
+                   "sslmode=%s lets anybody on the network path read and change what is sent: "
+                   "write sslmode=verify-full (with sslrootcert=FILE for your own certificate)",
                    mode);
   return true;
 }
@@ -108,9 +108,8 @@ static void url_show(const struct url_options *o, char shown[URL_SHOWN_BYTES]) {
 static bool url_refuse(const char *why, struct err *err) {
   size_t n = strcspn(why, "\n");
   return err_set(err, ERR_USAGE,
-                 "this is no address of a store: %.*s; write "
-                 "postgres://HOST/DATABASE",
-                 (int)n, why);
+                 "this is not a store's address: %.*s; write postgres://HOST/DATABASE", (int)n,
+                 why);
 }
 
 bool url_read(const char *where, struct url_options *options, char shown[URL_SHOWN_BYTES],
@@ -122,13 +121,14 @@ bool url_read(const char *where, struct url_options *options, char shown[URL_SHO
     return err_set(err, ERR_USAGE,
                    "\"%.80s\" is not a store's address: write postgres://HOST/DATABASE", where);
   if (strlen(where) > URL_BYTES_MAX)
-    return err_set(err, ERR_LIMIT, "the address of the store is over %d bytes", URL_BYTES_MAX);
+    return err_set(err, ERR_LIMIT, "the address of the store is longer than %d bytes",
+                   URL_BYTES_MAX);
   if (has_password(where))
     return err_set(
         err, ERR_USAGE,
-        "a password in the address of a store is seen by everybody (ps, logs): leave it "
-        "out, and write it into ~/.pgpass (mode 0600) as HOST:PORT:DATABASE:USER:PASSWORD,"
-        " or set PGPASSWORD, PGSERVICE or a client certificate");
+        "everybody can see a password in the address of a store (ps, logs): leave it out, and "
+        "write it into ~/.pgpass (mode 0600) as HOST:PORT:DATABASE:USER:PASSWORD, or use "
+        "PGPASSWORD, PGSERVICE or a client certificate");
   const struct pq_api *pq = pq_load(err);
   if (pq == NULL)
     return false;

@@ -87,7 +87,7 @@ static void check_reserved(struct lint *l, size_t movement) {
     doc_path_item(place, lint_path(l, place, movement, "rules"), i);
     doc_path_member(place, place, "condition");
     lint_report(l, l->errors, place,
-                "error and none are what a child without a verdict is: write another label");
+                "error and none stand for children without a verdict: write another label");
   }
 }
 

@@ -227,7 +227,7 @@ static void check_permission(struct lint *l, size_t movement) {
   bool reads = said != NULL ? strcmp(said, "readonly") == 0 : !json_is_true(edit);
   if (said != NULL && edit != NULL && json_is_true(edit) == reads)
     lint_report(l, l->errors, lint_path(l, path, movement, "edit"),
-                "edit: %s says something else than permission: %s: remove it",
+                "edit: %s contradicts permission: %s: remove it",
                 json_is_true(edit) ? "true" : "false", said);
   reads = reads && (floor == NULL || strcmp(floor, "readonly") == 0);
   if (json_object_get(own, "run") != NULL && reads)

@@ -55,7 +55,7 @@ static void check_loop_names(struct lint *l, size_t loop, const char *key) {
                   lint_suggestion(l, name, l->names, "write the name of a movement"));
     for (size_t k = 0; k < i; k++)
       if (json_equal(json_array_get(list, k), v))
-        lint_report(l, l->errors, place, "%s stands twice: a loop has each movement once", name);
+        lint_report(l, l->errors, place, "%s is listed twice: a loop has each movement once", name);
   }
 }
 

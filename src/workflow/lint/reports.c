@@ -62,7 +62,7 @@ static void lint_check_files(struct lint *l, size_t movement) {
     lint_report(
         l, l->errors,
         lint_path(l, place, movement, reports_of(m->object) ? "output_contracts" : "report"),
-        "the runs of a for_each would all write %.128s: let a movement behind it write one",
+        "the runs of a for_each would all write %.128s: let a movement after it write one",
         files[before]);
   for (size_t i = before; i < n; i++)
     for (size_t k = 0; k < i; k++)
@@ -70,7 +70,7 @@ static void lint_check_files(struct lint *l, size_t movement) {
         lint_report(
             l, l->errors,
             lint_path(l, place, movement, reports_of(m->object) ? "output_contracts" : "report"),
-            "%s writes %.128s, and so does %s: capitals do not count, call one otherwise", m->name,
+            "%s writes %.128s, and so does %s: capitals do not count, so rename one", m->name,
             files[i], k < before ? "a child beside it" : "another of its reports");
 }
 

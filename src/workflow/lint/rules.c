@@ -22,13 +22,13 @@ static void check_tests_ref(struct lint *l, size_t movement, const char *place,
     i++;
   bool runs = i < l->count && l->movements[i].is_command;
   if (!runs && own)
-    lint_report(l, l->errors, place,
-                "tests are those of a command, and this movement runs none: give it command: and "
-                "tests:");
+    lint_report(
+        l, l->errors, place,
+        "tests come from a command, and this movement runs none: give it command: and tests:");
   else if (!runs)
     lint_report(l, l->errors, place,
-                "no movement %.*s runs a command, so checks has nothing of it: name one that has "
-                "command:",
+                "no movement %.*s runs a command, so checks knows nothing about it: name one that "
+                "has command:",
                 (int)(path[1].n < LIMIT_NAME_BYTES ? path[1].n : LIMIT_NAME_BYTES), path[1].p);
   else if (counts && json_object_get(l->movements[i].object, "tests") == NULL)
     lint_report(l, l->errors, place,
@@ -76,8 +76,8 @@ static void check_shadowed(struct lint *l, size_t movement) {
     size_t behind = m->rules[i].behind;
     if (behind > 0)
       lint_report(l, l->warnings, lint_rule_path(l, path, movement, i, "condition"),
-                  "rule %zu can never win: rule %zu always holds and stands before it; put that "
-                  "one last or remove one",
+                  "rule %zu can never win: rule %zu always holds and comes before it; put that one "
+                  "last or remove one",
                   i + 1, behind);
     for (size_t k = 0; k < i && behind == 0; k++) {
       const struct rule *first = &m->rules[k].rule, *second = &m->rules[i].rule;

@@ -171,8 +171,8 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
   char path[DOC_PATH_BYTES];
   if (json_integer_value(reasks) > REASK_WARN_COUNT)
     lint_report(l, l->warnings, lint_path(l, path, movement, "structured_output.max_reasks"),
-                "each correction is a call of its own, and what %d of them did not mend more of "
-                "them rarely do: mend the prompt or the schema",
+                "each correction is another call, and what %d of them did not fix, more of them "
+                "rarely do: improve the prompt or the schema",
                 REASK_WARN_COUNT);
   if (m->is_command && provider == NULL && json_integer_value(reasks) > 0)
     lint_report(l, l->errors, lint_path(l, path, movement, "structured_output.max_reasks"),

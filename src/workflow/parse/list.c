@@ -70,7 +70,7 @@ json_t *parse_variables(struct parse *p, const struct key *k, const struct yaml_
     if (!parse_want_text(p, k->name, node->items[i]))
       continue;
     if (!str_is_variable(node->items[i]->text))
-      REPORT(p, node->items[i], "%s holds names only: the value comes from the environment",
+      REPORT(p, node->items[i], "%s takes names only: the value comes from the environment",
              k->name);
     parse_append(list, parse_text_json(node->items[i]->text));
   }
@@ -128,7 +128,7 @@ static json_t *parse_stage(struct parse *p, const struct key *k, const struct ya
     known = known || str_eq_c(item->text, k->words[w]);
   for (size_t j = 0; known && j < i; j++)
     if (str_eq(list->items[j]->text, item->text)) {
-      REPORT(p, item, "the stage %s stands twice: keep one", item->text.p);
+      REPORT(p, item, "the stage %s is listed twice: keep one", item->text.p);
       return NULL;
     }
   if (known)

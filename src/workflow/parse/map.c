@@ -123,7 +123,7 @@ static void check_integrate(struct parse *p, const struct yaml_node *node) {
   if (integrates == NULL)
     return;
   if (p->in_group)
-    REPORT(p, integrates, "a child of parallel integrates nothing: write it behind its group");
+    REPORT(p, integrates, "a child of parallel cannot integrate: write it after its group");
   for (size_t i = 0; i < node->count; i++)
     for (size_t k = 0; k < ARRAY_LEN(own); k++)
       if (str_eq_c(node->pairs[i].key->text, own[k]))
@@ -181,7 +181,7 @@ static void check_group(struct parse *p, const struct yaml_node *node) {
     REPORT(p, children, "for_each runs one child for each item: write one into parallel, not %zu",
            children->count);
   if (p->in_group)
-    REPORT(p, children, "a child of parallel has no children: put them into one list");
+    REPORT(p, children, "a child of parallel cannot have children: put them all into one list");
   for (size_t i = 0; i < node->count; i++)
     for (size_t k = 0; own[k]; k++)
       if (str_eq_c(node->pairs[i].key->text, own[k]))
@@ -198,7 +198,7 @@ static void parse_check_next(struct parse *p, const struct yaml_node *rules) {
     if (rule->kind != YAML_MAP)
       continue;
     if (next != NULL && p->in_group)
-      REPORT(p, next, "a child's rule leads nowhere: the group's rules say where to go on");
+      REPORT(p, next, "a child's rule leads nowhere: the group's rules say where to go next");
     else if (next == NULL && !p->in_group && !(asks != NULL && asks->boolean))
       REPORT(p, rule, "a rule has no next: add next:");
   }
@@ -228,11 +228,10 @@ static void check_appendices(struct parse *p, const struct yaml_node *rules) {
     for (size_t k = 0; k < i && parsed[i].label.n > 0; k++)
       if (str_eq(parsed[k].label, parsed[i].label) &&
           !str_eq(parsed[k].appendix, parsed[i].appendix)) {
-        REPORT(
-            p, appendix ? appendix : condition,
-            "rules %zu and %zu have the label %s but not the same appendix: a judge sees them as "
-            "one, so write it alike",
-            k + 1, i + 1, parse_shown(p, parsed[i].label));
+        REPORT(p, appendix ? appendix : condition,
+               "rules %zu and %zu have the label %s but not the same appendix: a judge sees them "
+               "as one, so write the same in both",
+               k + 1, i + 1, parse_shown(p, parsed[i].label));
         break;
       }
   }

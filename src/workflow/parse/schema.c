@@ -34,7 +34,7 @@ static bool parse_check_schema(struct parse *p, const struct yaml_node *node, co
   struct schema_errors errors = {0};
   bool inlined = node->kind == YAML_MAP;
   if (!json_is_object(doc) || !schema_has_known_keyword(doc)) {
-    REPORT(p, node, "%s%sno keyword of JSON Schema is in it: write type, properties, required, ...",
+    REPORT(p, node, "%s%sit has no JSON Schema keyword: write type, properties, required, ...",
            inlined ? "" : parse_shown(p, node->text), inlined ? "" : ": ");
     return false;
   }
@@ -57,7 +57,7 @@ json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_nod
     doc = yaml_to_json(node);
   } else if (node->kind == YAML_LIST) {
     REPORT(p, node,
-           "%s must be the name of a ready schema, a path or the schema itself, not a list",
+           "%s must be the name of a built-in schema, a path or the schema itself, not a list",
            k->name);
   } else if (!parse_want_text(p, k->name, node)) {
     return NULL;
@@ -65,8 +65,8 @@ json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_nod
     doc = preset_schema(node->text);
     if (doc == NULL)
       REPORT(p, node,
-             "there is no ready schema %s: use %s, write a path such as schemas/%s.json, "
-             "or the schema itself",
+             "there is no built-in schema %s: use %s, write a path such as schemas/%s.json, or the "
+             "schema itself",
              parse_shown(p, node->text), preset_names(), parse_shown(p, node->text));
   } else {
     doc = schema_load_beneath(parse_facets_of(p, node).folder, node->text.p, &err);

@@ -15,7 +15,7 @@ static void what_cannot_be_asked_is_refused(void **state) {
   } cases[] = {
       {"'ask':{'question':' '}", "ask.question: is empty"},
       {"'ask':{'question':'?','schema':{'type':'string'},'choices':['a','b']}",
-       "ask.schema: stands beside choices"},
+       "ask.schema: cannot be combined with choices"},
       {"'ask':{'question':'?','schema':{'type':'nothing'}}", "ask.schema: "},
       {"'ask':{'question':'?','deadline':'1h'}", "ask.default: is missing"},
       {"'ask':{'question':'?','default':'a'}", "ask.default: needs a deadline"},
@@ -161,8 +161,7 @@ static void an_answer_finds_its_question(void **state) {
   play_run(&p);
   assert_int_equal(p.core.status, SESSION_STOPPED);
   assert_int_equal(core_question_count(&p.core), 2);
-  refused(&p, words(NULL, "ship"),
-          "several movements ask: name the one that is answered: g.x, g.y");
+  refused(&p, words(NULL, "ship"), "several movements ask: name the one to answer: g.x, g.y");
   refused(&p, words("c", "ship"), "c asks nothing: what is open is asked by g.");
   refused(&p, (struct core_answer){.question = 1, .text = STR("ship")},
           "that question asks nothing: what is open is asked by");

@@ -90,9 +90,9 @@ static const struct refusal refusals[] = {
     {" \n\n", "1:1: the file is empty: write at least one key and its value"},
     {"# nothing\n", "1:1: the file is empty: write at least one key and its value"},
     {"---\n...\n", NULL}, /* a document with nothing in it is null */
-    {"a: 1\na: 2\nb: 1\nb: 2\n", "2:1: the key a stands twice (first in line 1): keep one\n"
-                                 "4:1: the key b stands twice (first in line 3): keep one"},
-    {"{a: 1, 'a': 2}", "1:8: the key a stands twice"},
+    {"a: 1\na: 2\nb: 1\nb: 2\n", "2:1: the key a appears twice (first in line 1): keep one\n"
+                                 "4:1: the key b appears twice (first in line 3): keep one"},
+    {"{a: 1, 'a': 2}", "1:8: the key a appears twice"},
     {"x: &x {a: 1}\ny:\n  <<: *x\n", "3:3: << (merge) is not supported"},
     {"a:\n\tb: 1\n", "2:1: a tab stands in the indentation: YAML wants spaces only"},
     {"a:\n  b: 1\n \tc: 2\n", "3:2: a tab stands in the indentation"},
@@ -120,7 +120,7 @@ static const struct refusal refusals[] = {
     {"a: 1\nb: é\xC2\x9B[31m", "2:5: the control character U+009B"},
     {"a: 1\nb: \xff", "2:4: the bytes here are not UTF-8"},
     {"a: \xC3", "1:4: the bytes here are not UTF-8"},
-    {"{\"a\": 1, \"a\": 2}", "1:10: the key a stands twice"},
+    {"{\"a\": 1, \"a\": 2}", "1:10: the key a appears twice"},
     {"{\"a\": \"\\u0000\"}", "1:7: the text holds a NUL character"},
     {"{\"a\": 1", "1:1: did not find expected ',' or '}', while parsing a flow mapping that begins "
                   "here: close it"},

@@ -55,9 +55,9 @@ static const struct {
     {"[day]", 1, 1, "budget must be a map"},
     {"20", 1, 1, "budget must be a map"},
     {"week: {cost: 20}", 1, 1, "has day and providers"},
-    {"day:", 1, 5, "a map of what a day may use"},
-    {"day: {}", 1, 6, "a map of what a day may use"},
-    {"day: [cost]", 1, 6, "a map of what a day may use"},
+    {"day:", 1, 5, "a map of what may be used in a day"},
+    {"day: {}", 1, 6, "a map of what may be used in a day"},
+    {"day: [cost]", 1, 6, "a map of what may be used in a day"},
     {"day: {token: 5}", 1, 7, "did you mean \"tokens\"?"},
     {"day: {movements: 5}", 1, 7, "use tokens, cost, time or calls"},
     {"day: {tokens: 0}", 1, 15, "a whole number of tokens"},
@@ -72,7 +72,7 @@ static const struct {
     {"day: {calls: -1}", 1, 14, "a whole number of calls"},
     {"day: {cost: 20, calls: null}", 1, 24, "a whole number of calls"},
     {"day: {cost: 20}\nproviders: [claude]", 2, 12, "providers must be a map"},
-    {"providers: {claude: 10}", 1, 21, "a map of what a day may use"},
+    {"providers: {claude: 10}", 1, 21, "a map of what may be used in a day"},
     {"providers: {claude: {cost: 10}, codex: {price: 1}}", 1, 41, "has no \"price\""},
 };
 

@@ -72,7 +72,7 @@ static const struct {
     {"on: end", 1, 5, "on must be a list"},
     {"on: []", 1, 5, "on must be a list"},
     {"on: [end, stops]", 1, 11, "did you mean stop?"},
-    {"on: [noise]", 1, 6, "\"noise\" is not told of"},
+    {"on: [noise]", 1, 6, "\"noise\" is not an event"},
     {"env: DISPLAY", 1, 6, "32 names of variables"},
     {"env: [A=b]", 1, 7, "names only"},
     {"env: [7]", 1, 7, "names only"},

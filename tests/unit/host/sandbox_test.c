@@ -134,7 +134,7 @@ static void calls_are_checked(void **state) {
        " \"commands_asked\": true, \"mechanisms\": {}}}",
        &agent, true, NULL, ""},
       {"{\"sandbox\": {\"level\": \"guard\", \"mechanisms\": {}}}", &agent, false,
-       "sandbox: guard cannot be held here", ""},
+       "sandbox: guard cannot be enforced here", ""},
       {"{\"sandbox\": {\"level\": \"off\", \"network\": \"none\", \"mechanisms\": {}}}", &agent,
        false, "network: none needs a sandbox", ""},
       {"{\"sandbox\": {\"level\": \"off\", \"fell_back\": true, \"mechanisms\": {}}}", &agent,
@@ -168,7 +168,7 @@ static void a_number_of_processes_needs_a_group_for_root(void **state) {
   bool ok = sandbox_check(config, &m, &agent, false, &note, &err);
   assert_int_equal(ok, geteuid() != 0);
   if (!ok)
-    assert_non_null(strstr(err.text, "pids cannot be held here"));
+    assert_non_null(strstr(err.text, "pids cannot be enforced here"));
 }
 
 int main(void) {

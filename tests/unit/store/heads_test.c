@@ -85,7 +85,7 @@ static void other_lines_are_refused(void **state) {
     if (heads_parse(&h, str_from(text), &anchor, &err))
       fail_msg("accepted: %s", wrong[i]);
     assert_int_equal(err.code, ERR_INVALID);
-    assert_non_null(strstr(err.text, "line 2 is no head"));
+    assert_non_null(strstr(err.text, "line 2 is not a session's head"));
     assert_null(h.items);
   }
 }

@@ -175,7 +175,7 @@ static void texts_are_safe(void **state) {
   const json_t *notice = json_array_get(list, 0);
   const char *title = json_string_value(json_object_get(notice, "title"));
   assert_null(strpbrk(title, "\n\x1b"));
-  assert_non_null(strstr(title, "wants an approval: m"));
+  assert_non_null(strstr(title, "asks for approval: m"));
   assert_null(strchr(json_string_value(json_object_get(notice, "text")), '\x1b'));
   json_decref(list);
   brief_deinit(&b);
