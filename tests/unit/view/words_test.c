@@ -76,9 +76,8 @@ static void proofs(void **state) {
       {{.state = VERIFY_TORN, .records = 5, .torn_bytes = 9},
        "verified up to record 5; a torn tail of 9 bytes follows"},
       {{.state = VERIFY_BAD, .bad_record = 6, .why = {.text = "its hash differs"}},
-       "bad: record 6 is not what was written (its hash differs); it and all that follows cannot "
-       "be "
-       "trusted"},
+       "bad: record 6 is not what was written (its hash differs); it and all that follows "
+       "cannot be trusted"},
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
