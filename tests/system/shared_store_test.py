@@ -94,7 +94,7 @@ def two_make_it_at_once():
         both = [box.start("store", "init") for _ in range(2)]
         told = [end_of(p) for p in both]
         expect([t[0] for t in told] == [0, 0], told)
-        expect(sorted(b"made" in t[1] for t in told) == [False, True], told)
+        expect(sorted(b"created" in t[1] for t in told) == [False, True], told)
 
 
 def a_session_from_its_start_to_its_end():
