@@ -538,7 +538,8 @@ def hostile():
             seen += [p + "1" for p in pages if p not in mine][:4] + pages
             for of in mine:
                 seen += [of + name for name in ("1", "2", "2?all=1", "integrity", "changes", "records", "workflow",
-                                                "find?q=e", "find?q=%3Cscript%3E", "records?from=5")]
+                                                "find?q=e", "find?q=%3Cscript%3E", "records?from=5",
+                                                "?failed=1", "text?ref=1%23/task", "text?ref=4")]
             for page in seen:
                 b.open(page)
                 b.wait(READY)

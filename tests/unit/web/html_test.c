@@ -4,6 +4,7 @@
 #include "web/clean.h"
 #include "web/fit.h"
 #include "web/markdown.h"
+#include "web/parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +39,43 @@ static void links_lead_nowhere_else(void **state) {
   HTML(&h, ">");
   assert_string_equal(buf_c(&out), "<a href=\"sessions/%2E%2E%2Fx%3F%22y%23z%3A%FF/turns\">");
   buf_deinit(&out);
+}
+
+/* The end of a text that was cut; one that is whole has none. */
+static void cut_ends(void **state) {
+  static const struct {
+    const char *root;
+    struct part_cut cut;
+    const char *markup;
+  } cases[] = {
+      {"/w/x/", {.shown = 5, .bytes = 5, .whole_page = true}, ""},
+      {"/w/x/",
+       {.shown = 4096, .bytes = 1258291, .ref = STR_INIT("1#/t\"k")},
+       "<p class=origin>Cut: 4.0 KiB of 1.2 MiB. <a href=\"text?ref=1%23%2Ft%22k\">Show all "
+       "(1.2 MiB)</a></p>"},
+      {"/w/x/",
+       {.shown = 1, .bytes = 9, .session = STR_INIT("a-1"), .ref = STR_INIT("3"), .within = true},
+       "<span class=dim> ... Cut: 1 byte of 9 bytes. <a href=\"/w/x/s/a-1/text?ref=3\">Show all "
+       "(9 bytes)</a></span>"},
+      {"/w/x/",
+       {.shown = 1, .bytes = 2048, .whole_page = true},
+       "<p class=origin>Cut: 1 byte of 2.0 KiB. <a href=\"?all=1\">Show all (2.0 KiB)</a></p>"},
+      {"/w/x/",
+       {.shown = 1, .bytes = 3 * PART_WHOLE_BYTES, .whole_page = true},
+       "<p class=origin>Cut: 1 byte of 3.0 MiB. <a href=\"?all=1\">Show 1.0 MiB of 3.0 "
+       "MiB</a></p>"},
+      {NULL, /* a file has no addresses */
+       {.shown = 1, .bytes = 2048, .ref = STR_INIT("1#/task"), .whole_page = true},
+       "<p class=origin>Cut: 1 byte of 2.0 KiB.</p>"},
+  };
+  (void)state;
+  for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    struct buf out = {0};
+    struct html h = {.out = &out, .root = cases[i].root};
+    part_cut(&h, &cases[i].cut);
+    assert_string_equal(buf_c(&out), cases[i].markup);
+    buf_deinit(&out);
+  }
 }
 
 static void texts_fit(void **state) {
@@ -127,8 +165,8 @@ static void markdown_is_text(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts_are_escaped), cmocka_unit_test(links_lead_nowhere_else),
-      cmocka_unit_test(texts_fit),         cmocka_unit_test(cleaned),
-      cmocka_unit_test(markdown_is_text),
+      cmocka_unit_test(cut_ends),          cmocka_unit_test(texts_fit),
+      cmocka_unit_test(cleaned),           cmocka_unit_test(markdown_is_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
