@@ -245,6 +245,17 @@ def batch_answers_in_order():
         expect(batch(box, []) == [], "no lines, no answers")
 
 
+def batch_of_texts():
+    """What a model said, as segue audit --errors exports it: no JSON is no valid answer."""
+    with Box() as box:
+        seen = batch(box, [{"schema": FEELING, "text": '{"confidence": 2}'}, {"schema": FEELING, "text": '{"confidence": 1}'},
+                           {"schema": FEELING, "text": "I feel {fine}", "id": "x"}, {"schema": FEELING, "text": ""},
+                           {"schema": FEELING, "text": "no", "data": {"confidence": 1}}, {"text": "{}"}])
+        expect([r["valid"] for r in seen] == [False, True, False, False, True, None], seen)
+        expect([e["keyword"] for e in seen[2]["errors"]] == ["parse"] and seen[2]["id"] == "x", seen[2])
+        expect("not JSON" in seen[2]["errors"][0]["message"], seen[2])
+
+
 def batch_with_a_schema_and_files():
     with Box() as box:
         schema = box.file("schema.json", '{"type":"integer"}')
@@ -462,7 +473,7 @@ if __name__ == "__main__":
     sys.exit(main([
         verdicts_and_statuses, as_json, bad_schemas_have_a_place, yaml_is_read, all_of_json_is_read,
         formats_drafts_and_odd_schemas, on_a_terminal_only_the_schema,
-        errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order,
+        errors_cannot_steer_a_terminal, registry_reads_below_its_folder_only, batch_answers_in_order, batch_of_texts,
         batch_with_a_schema_and_files, many_schemas_in_a_batch, batch_answers_each_line_at_once,
         invariants_come_after_the_schema, invariants_from_a_file, invariants_of_a_batch,
         a_schema_alone_is_looked_at, the_official_suite, output_that_cannot_be_written,

@@ -275,12 +275,10 @@ static bool line_invariants(const json_t *list, struct invariants **own, struct 
   return false;
 }
 
-static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
-  const json_t *doc = json_object_get(in, "schema"), *data = json_object_get(in, "data");
+static void check_data(struct check_batch *b, const json_t *in, const json_t *data, json_t *out) {
+  const json_t *doc = json_object_get(in, "schema");
   struct schema_errors errs = {0};
   enum schema_status status;
-  if (json_object_get(in, "id") != NULL)
-    json_object_set(out, "id", json_object_get(in, "id"));
   const json_t *list = json_object_get(in, "invariants");
   const struct schema *schema = NULL;
   if (doc == NULL)
@@ -322,6 +320,29 @@ static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
       json_object_set_new(out, "errors_dropped", json_integer((json_int_t)errs.dropped));
   }
   schema_errors_deinit(&errs);
+}
+
+/* Checks a line's "data"; or its "text", as a model gave it and segue audit --errors exports it. */
+static void check_answer(struct check_batch *b, const json_t *in, json_t *out) {
+  const json_t *data = json_object_get(in, "data"), *text = json_object_get(in, "text");
+  struct err err = {0};
+  if (json_object_get(in, "id") != NULL)
+    json_object_set(out, "id", json_object_get(in, "id"));
+  if (data != NULL || !json_is_string(text)) {
+    check_data(b, in, data, out);
+    return;
+  }
+  json_t *read =
+      json_io_parse("text", (struct str){json_string_value(text), json_string_length(text)}, &err);
+  if (read != NULL) {
+    check_data(b, in, read, out);
+  } else {
+    json_object_set_new(out, "valid", json_false());
+    json_object_set_new(out, "errors",
+                        json_pack("[{ss ss ss so}]", "path", "$", "pointer", "", "keyword", "parse",
+                                  "message", json_io_string(err.text)));
+  }
+  json_decref(read);
 }
 
 static void check_one_line(void *ctx, const struct ndjson_in *in, struct str line, json_t *out) {
@@ -437,30 +458,32 @@ const struct cli_command cmd_check = {
     .name = "check",
     .arguments = "SCHEMA [INSTANCE...] [options]",
     .summary = "check JSON values against a JSON Schema and show each error with its place",
-    .help = "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
-            "  -: $.confidence: 1.5 is greater than the maximum 1\n"
-            "  echo '{\"items\": [{\"price\": 10}, {\"price\": 20}], \"total\": 25}' |\n"
-            "    segue check order.json --invariant 'sum(items[].price) == total'\n"
-            "  -: $.total: invariant sum(items[].price) == total does not hold: 30 is not 25\n"
-            "SCHEMA is JSON or YAML, or the name of a schema that comes with segue; its $schema "
-            "selects draft 2020-12, 2019-09 or 07. Without INSTANCE it checks standard input; if "
-            "that is a terminal or /dev/null, only the schema is checked, with warnings about "
-            "what a model may get wrong. Instances are read as in RFC 8259: lone surrogates (read "
-            "as U+FFFD) and integers beyond 64 bits (read as the nearest number) are valid JSON; "
-            "files named .yaml or .yml are YAML. References are never fetched from the network: "
-            "--registry http://localhost:1234/=remotes reads them from that folder.\n"
-            "Invariants: segue help expressions shows the grammar. FILE is a list of expressions, "
-            "{\"expr\", \"message\", \"path\"} and {\"command\": [PROGRAM, ARGUMENT...]}. A "
-            "command gets the value on standard input once schema and expressions hold; exit "
-            "status 0 means yes, otherwise it prints what is wrong, as lines "
-            "{\"path\",\"message\"} or in its own words. The lines of a batch may contain "
-            "expressions (\"invariants\": [...]), but no commands.\n"
-            "--batch: for each line {\"schema\",\"data\"} it prints a line "
-            "{\"valid\",\"errors\":[{\"path\",\"pointer\",\"keyword\",\"message\"}]}, with "
-            "\"valid\": null and an \"error\" if the schema is wrong or too complex. SCHEMA then "
-            "applies to lines that have none (- for none), and the other words are files of such "
-            "lines.\n"
-            "Exit: 0 valid (and always with --batch), 1 not valid, 2 bad schema, usage or file.",
+    .help =
+        "  echo '{\"confidence\": 1.5}' | segue check schema.json\n"
+        "  -: $.confidence: 1.5 is greater than the maximum 1\n"
+        "  echo '{\"items\": [{\"price\": 10}, {\"price\": 20}], \"total\": 25}' |\n"
+        "    segue check order.json --invariant 'sum(items[].price) == total'\n"
+        "  -: $.total: invariant sum(items[].price) == total does not hold: 30 is not 25\n"
+        "SCHEMA is JSON or YAML, or the name of a schema that comes with segue; its $schema "
+        "selects draft 2020-12, 2019-09 or 07. Without INSTANCE it checks standard input; if "
+        "that is a terminal or /dev/null, only the schema is checked, with warnings about "
+        "what a model may get wrong. Instances are read as in RFC 8259: lone surrogates (read "
+        "as U+FFFD) and integers beyond 64 bits (read as the nearest number) are valid JSON; "
+        "files named .yaml or .yml are YAML. References are never fetched from the network: "
+        "--registry http://localhost:1234/=remotes reads them from that folder.\n"
+        "Invariants: segue help expressions shows the grammar. FILE is a list of expressions, "
+        "{\"expr\", \"message\", \"path\"} and {\"command\": [PROGRAM, ARGUMENT...]}. A "
+        "command gets the value on standard input once schema and expressions hold; exit "
+        "status 0 means yes, otherwise it prints what is wrong, as lines "
+        "{\"path\",\"message\"} or in its own words. The lines of a batch may contain "
+        "expressions (\"invariants\": [...]), but no commands.\n"
+        "--batch: for each line {\"schema\",\"data\"}, or {\"schema\",\"text\"} whose text must "
+        "be JSON, it prints a line "
+        "{\"valid\",\"errors\":[{\"path\",\"pointer\",\"keyword\",\"message\"}]}, with "
+        "\"valid\": null and an \"error\" if the schema is wrong or too complex. SCHEMA then "
+        "applies to lines that have none (- for none), and the other words are files of such "
+        "lines.\n"
+        "Exit: 0 valid (and always with --batch), 1 not valid, 2 bad schema, usage or file.",
     .options = options,
     .run = check_run,
 };
