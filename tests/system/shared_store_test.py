@@ -313,6 +313,32 @@ def an_import_keeps_what_a_session_asks_for():
             expect(found.returncode == 0, found)
 
 
+def what_a_dead_worker_left_at_the_server():
+    """The sweep ends its connection that keeps rows locked. An idle one holds nothing, and behind a pooler others use it."""
+    with SharedBox() as box:
+        database = box.store.rsplit("/", 1)[1]
+        worker = "00000000-0000-4000-8000-000000000001"
+        box.sql(f"INSERT INTO segue.worker (id, name, lease_until) VALUES ('{worker}', 'gone:1', now() - interval '1 minute')")
+        left = [subprocess.Popen([SERVER.bin + "/psql", "-h", SERVER.dir, "-U", "postgres", "-d", database, "-AtqX"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "PGAPPNAME": f"segue {worker}"})
+                for _ in range(2)]
+        try:
+            for psql, begins in zip(left, (b"", b"BEGIN; ")):
+                psql.stdin.write(begins + b"SELECT pg_backend_pid();\n")
+                psql.stdin.flush()
+            idle, busy = [psql.stdout.readline().decode().strip() for psql in left]
+            there = f"SELECT pid FROM pg_stat_activity WHERE application_name = 'segue {worker}' ORDER BY state"
+            end = time.monotonic() + 30
+            while set(box.sql(there).splitlines()) != {idle} and time.monotonic() < end:
+                box.sql("SELECT segue.sweep()")
+                expect(idle in box.sql(there).splitlines(), "the idle one was ended")
+            expect(box.sql(there) == idle, "the other one lives", idle, busy, box.sql(there))
+        finally:
+            for psql in left:
+                psql.kill()
+                psql.communicate()
+
+
 def old_ones_are_pruned():
     with SharedBox() as box:
         long = "word " * 20000
@@ -579,7 +605,7 @@ if __name__ == "__main__":
                        a_stopped_one_is_cancelled_here, the_lease_ends_under_it,
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
                        a_row_that_says_more_than_its_log, a_row_that_says_other_than_its_log,
-                       an_import_keeps_what_a_session_asks_for, wrong_addresses, wrong_places, roles,
+                       an_import_keeps_what_a_session_asks_for, what_a_dead_worker_left_at_the_server, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
                        blobs_of_several_parts, the_queue_by_labels, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])
     sys.exit(status)

@@ -305,6 +305,7 @@ BEGIN
   PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a
     JOIN segue.worker w ON a.application_name = 'segue ' || w.id
    WHERE a.datname = current_database() AND a.usename = current_user
+     AND a.state <> 'idle' -- it holds no row, and a pooler may give it to a worker that lives
      AND a.pid <> pg_backend_pid() AND w.lease_until < clock_timestamp();
   n := segue.sweep_sessions();
   RETURN n;
