@@ -188,12 +188,13 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   if (is_path(word))
     return find_path(word, ref, err);
   DIR *d = fault_fails("list") ? NULL : opendir(dir);
+  int number = errno; /* is_file asks for something else */
   if (d == NULL && is_file(word, ref))
     return true;
-  if (d == NULL && errno == ENOENT)
+  if (d == NULL && number == ENOENT)
     return err_set(err, ERR_NOT_FOUND, "there is no session yet: there is no log folder %s", dir);
   if (d == NULL)
-    return err_set_errno(err, errno, "no sessions: cannot read the log folder %s", dir);
+    return err_set_errno(err, number, "no sessions: cannot read the log folder %s", dir);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
     bool fits = last ? strcmp(e->d_name, best) > 0 : strncmp(e->d_name, word, strlen(word)) == 0;
     if (!fits || !is_log(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0 || st.st_size == 0)

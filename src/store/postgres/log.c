@@ -385,10 +385,11 @@ static bool hold(const struct store *store, struct shared_log *log, const struct
     *held = claim->held;
     return true;
   }
-  PGresult *answer;
+  PGresult *answer = NULL;
   if (claim != NULL)
     answer = hold_claimed(log->pg, log->id, claim->held.fence, err);
-  else
+  /* A claim that only waits to be given back may have been, and its answer lost. */
+  if (claim == NULL || (answer == NULL && err->code == ERR_LOCKED))
     answer = hold_within(log->pg, log->id, store->lock_wait_ms, err);
   if (answer != NULL)
     held_read(held, answer);
@@ -518,6 +519,11 @@ bool shared_release(struct pg_base *pg, const struct base_leave *leave) {
     if (conn != NULL)
       answer = conn_ask(conn, shared_release_sql, NOW_TRY_MS, call.args, LEAVE_ARGS, false,
                         &failure, &err);
+    if (answer != NULL && fault_fails("release")) { /* as if the reply were lost */
+      conn_free(answer);
+      answer = NULL;
+      failure = CONN_LOST;
+    }
     base_give(pg, conn);
     answered = answer != NULL;
     conn_free(answer);
@@ -572,24 +578,4 @@ void shared_close(struct store_log *base) {
   brief_deinit(&log->brief);
   free(log->needs);
   free(log);
-}
-
-json_t *shared_read(struct store_log *base, uint64_t seq, struct err *err) {
-  const struct shared_log *log = (const struct shared_log *)base;
-  enum conn_failure failure = CONN_FINE;
-  char number[24];
-  json_t *record = NULL;
-  const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(number, seq))};
-  PGresult *answer =
-      base_ask(log->pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
-               ARRAY_LEN(args), true, &failure, err);
-  if (answer != NULL && conn_rows(answer) == 1) {
-    struct str line = conn_bytes(answer, 0, 0);
-    record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
-  }
-  if (answer != NULL && record == NULL)
-    (void)err_set(err, ERR_CORRUPT, "record %llu of %s cannot be read back",
-                  (unsigned long long)seq, base->name);
-  conn_free(answer);
-  return record;
 }

@@ -144,3 +144,29 @@ void shared_raw_close(struct store_raw *base) {
   buf_deinit(&raw->window);
   free(raw);
 }
+
+json_t *shared_read(struct store_log *base, uint64_t seq, struct err *err) {
+  const struct shared_log *log = (const struct shared_log *)base;
+  enum conn_failure failure = CONN_FINE;
+  char number[24];
+  json_t *record = NULL;
+  (void)snprintf(number, sizeof number, "%llu", (unsigned long long)seq);
+  const struct conn_arg args[] = {arg_text(log->id), arg_text(number)};
+  if (fault_fails("read")) {
+    (void)err_set_errno(err, errno, "cannot read record %llu of %s", (unsigned long long)seq,
+                        base->name);
+    return NULL;
+  }
+  PGresult *answer =
+      base_ask(log->pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2", args,
+               ARRAY_LEN(args), true, &failure, err);
+  if (answer != NULL && conn_rows(answer) == 1) {
+    struct str line = conn_bytes(answer, 0, 0);
+    record = json_loadb(line.p, line.n, JSON_ALLOW_NUL, NULL);
+  }
+  if (answer != NULL && record == NULL)
+    (void)err_set(err, ERR_CORRUPT, "record %llu of %s cannot be read back",
+                  (unsigned long long)seq, base->name);
+  conn_free(answer);
+  return record;
+}
