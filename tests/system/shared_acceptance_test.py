@@ -48,6 +48,29 @@ def rows(fleet):
     return [json.loads(r) for r in fleet.segue("ls", "--json", "-n", "500").stdout.splitlines()]
 
 
+def resume_poisoned(fleet):
+    """On a machine so busy that leases of a second end again and again, three ends of one without a turn between stop a
+    session, as promised, until somebody resumes it. Each is told once."""
+    told = fleet.sql("SELECT s.id FROM segue.session s JOIN segue.line l ON l.session = s.id AND l.seq = s.seq WHERE s.state = 'idle' "
+                     "AND s.asked IS NULL AND convert_from(l.line, 'UTF8') LIKE '%\"reason\":\"poison\"%'").split()
+    for sid in told:
+        fleet.segue("resume", sid, "--daemon")
+    return len(told)
+
+
+def all_end(fleet, count):
+    resumed = 0
+
+    def ended():
+        nonlocal resumed
+        resumed += resume_poisoned(fleet)
+        return fleet.count("state = 'ended'") == count
+
+    fleet.until(ended, "they end", told=fleet.standing)
+    if resumed:
+        print(f"{resumed} sessions lost three leases without a turn between, and were resumed", file=sys.stderr)
+
+
 def workers_die_and_hang(fleet):
     first, second = fleet.serve("-n", "5"), fleet.serve("-n", "5")
     ids, flow = [], fleet.workflow(0.5)
@@ -66,6 +89,7 @@ def workers_die_and_hang(fleet):
     for shell in shells:
         shell.join()
     expect(len(ids) == SESSIONS, "not all were submitted")
+    all_end(fleet, SESSIONS)
     fleet.all_complete(ids)
     n = len(fleet.starts())
     # A busy machine can cost a worker its lease of a second, too: one repeat each time that a session went on.
@@ -93,32 +117,13 @@ def asked_from_the_shell(fleet):
     return [long, *stopped]
 
 
-def resume_poisoned(fleet):
-    """On a machine so busy that leases of a second end again and again, three ends of one without a turn between stop a
-    session, as promised, until somebody resumes it. Each is told once."""
-    told = fleet.sql("SELECT s.id FROM segue.session s JOIN segue.line l ON l.session = s.id AND l.seq = s.seq WHERE s.state = 'idle' "
-                     "AND s.asked IS NULL AND convert_from(l.line, 'UTF8') LIKE '%\"reason\":\"poison\"%'").split()
-    for sid in told:
-        fleet.segue("resume", sid, "--daemon")
-    return len(told)
-
-
 def the_server_crashes(fleet):
     before = fleet.count("state = 'ended'")
     ids = fleet.submit(fleet.workflow(2), 10)
     fleet.until(lambda: fleet.count("state = 'held'") >= 6, "they run")
     SERVER.stop("immediate")
     SERVER.start()
-    resumed = 0
-
-    def ended():
-        nonlocal resumed
-        resumed += resume_poisoned(fleet)
-        return fleet.count("state = 'ended'") == before + 10
-
-    fleet.until(ended, "they end", told=fleet.standing)
-    if resumed:
-        print(f"{resumed} sessions lost three leases without a turn between, and were resumed", file=sys.stderr)
+    all_end(fleet, before + 10)
     expect({r["status"] for r in rows(fleet) if r["id"] in ids} == {"complete"}, "statuses")
     return ids
 
