@@ -24,7 +24,7 @@ enum view_class {
   VIEW_CANCELLED,
   VIEW_CLASS_COUNT
 };
-const char *view_class_name(enum view_class class); /* failed, waits, ... */
+const char *view_class_name(enum view_class class); /* failed, waiting, ... */
 
 struct view_row {
   enum view_class class;

@@ -170,8 +170,7 @@ void part_code(struct html *h, struct str text) {
 void part_copy(struct html *h, struct str text) {
   if (h->root == NULL)
     return;
-  HTML(h, " <button type=button class=\"copy noprint\" data-copy><span "
-          "aria-hidden=true>\xE2\xA7\x89</span><span class=unseen> Copy ");
+  HTML(h, " <button type=button class=\"copy noprint\" data-copy>Copy<span class=unseen> ");
   html_text(h, text);
   HTML(h, "</span></button>");
 }

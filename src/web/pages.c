@@ -154,7 +154,7 @@ static void put_waiting(struct html *h, const struct page_ask *ask, const struct
   part_status(h, row->status, row->class);
   html_puts(h, " in ");
   html_said(h, row->movement);
-  html_puts(h, " of ");
+  html_puts(h, " in workflow ");
   html_said(h, row->workflow);
   html_printf(h, ", turn %ld, ", row->turns);
   part_when(h, row->updated_ms);

@@ -140,7 +140,7 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML_LINK(h, "/s/", question_word(item, "id"), "/");
   HTML(h, ">");
   html_said(h, question_word(item, "movement"));
-  HTML(h, "</a> of ");
+  HTML(h, "</a> in workflow ");
   html_said(h, question_word(item, "workflow"));
   HTML(h, "</h2><pre>");
   html_text(h, question_word(item, "text"));

@@ -566,8 +566,10 @@ def sorted_rows():
         process, url = alone(box)
         with browser.Browser() as b:
             root = enter(b, url)
-            for column, at in (("turns", 5), ("tokens", 8)):
-                rows = "return [...document.querySelectorAll('#main tbody tr')].map(r => Number(r.cells[%d].innerText))" % at
+            for column in ("turns", "tokens"):
+                rows = ("const at = [...document.querySelectorAll('#main thead th')].findIndex("
+                        "h => h.innerText.startsWith('%s'));"
+                        "return [...document.querySelectorAll('#main tbody tr')].map(r => Number(r.cells[at].innerText))") % column
                 b.open(root + "?sort=" + column)
                 b.wait(READY)
                 got = b.run(rows)
