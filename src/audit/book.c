@@ -29,16 +29,16 @@ static enum book_kind book_kind_of(const char *type) {
 }
 
 static void keep_place(struct book *b, uint64_t seq, long turn, const char *type, struct str line) {
-  if (!b->keeps_places)
+  if (!b->keeps_places || seq > UINT32_MAX)
     return;
   if (b->place_count % 256 == 0)
     b->places = xrealloc(b->places, (b->place_count + 256) * sizeof *b->places);
   b->places[b->place_count++] = (struct book_place){
-      .seq = seq,
+      .seq = (uint32_t)seq,
       .offset = b->reader.offset,
-      .bytes = line.n,
-      .turn = turn,
-      .kind = book_kind_of(type ? type : ""),
+      .bytes = (uint32_t)line.n,
+      .turn = turn > 0 && turn <= UINT32_MAX ? (uint32_t)turn : 0,
+      .kind = (uint8_t)book_kind_of(type ? type : ""),
   };
 }
 

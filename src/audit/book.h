@@ -9,7 +9,7 @@
  *   book_get(&b, seq, &err)    an earlier record once more (needs `places`)
  *   book_close(&b)
  *
- * Memory: the longest line, and with `places` 40 bytes a record. Never writes, never locks. */
+ * Memory: the longest line, and with `places` 24 bytes a record. Never writes, never locks. */
 #ifndef SEGUE_AUDIT_BOOK_H
 #define SEGUE_AUDIT_BOOK_H
 
@@ -29,11 +29,13 @@ enum book_state {
 
 enum book_kind { BOOK_OTHER, BOOK_SESSION, BOOK_TURN_START, BOOK_JUDGMENT };
 
+/* Small, because a log has very many; a record whose number does not fit has no place. */
 struct book_place {
-  uint64_t seq, offset;
-  size_t bytes; /* without the newline */
-  long turn;    /* 0: of the session */
-  enum book_kind kind;
+  uint64_t offset;
+  uint32_t seq;
+  uint32_t bytes; /* without the newline; a line has at most LIMIT_LOG_LINE_BYTES */
+  uint32_t turn;  /* 0: of the session */
+  uint8_t kind;   /* enum book_kind */
 };
 
 struct book {

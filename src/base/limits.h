@@ -113,11 +113,12 @@
 /* sessions whose record offsets are kept */
 #define LIMIT_SHELF_COUNT 16u
 /* of them together, one always allowed */
-#define LIMIT_SHELF_BYTES   (16u * 1024u * 1024u)
-#define LIMIT_SHELF_IDLE_MS 60000u /* unused for this long, it goes */
-#define LIMIT_TROUBLE_COUNT 256u   /* failed calls of the last hour */
-#define LIMIT_TROUBLE_MS    3600000
-#define LIMIT_CHANGE_COUNT  4096u /* session changes that a stream can resume from */
+#define LIMIT_SHELF_BYTES      (16u * 1024u * 1024u)
+#define LIMIT_SHELF_TRIM_BYTES 65536u /* a track that grew by more gives back what reading took */
+#define LIMIT_SHELF_IDLE_MS    60000u /* unused for this long, it goes */
+#define LIMIT_TROUBLE_COUNT    256u   /* failed calls of the last hour */
+#define LIMIT_TROUBLE_MS       3600000
+#define LIMIT_CHANGE_COUNT     4096u /* session changes that a stream can resume from */
 
 /* --- views and reports --- */
 /* each text of a judgment given to a program */

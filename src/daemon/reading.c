@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/loop.h"
+#include "os/memory.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -36,7 +37,10 @@ static void reading_free(struct reading_job *job) {
 
 static void reading_run(uv_work_t *work) {
   struct reading_job *job = work->data;
+  size_t before = job->item != NULL ? track_bytes(job->item->track) : 0;
   job->work(job->what, &job->answer);
+  if (job->item != NULL && track_bytes(job->item->track) > before + LIMIT_SHELF_TRIM_BYTES)
+    memory_give_back(0); /* much was read for little that stays */
 }
 
 static void reading_hand_on(struct reading_job *job) {

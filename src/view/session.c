@@ -24,8 +24,11 @@ struct open_turn {
   struct view_span last;
 };
 
+enum { RECENT_TEXTS = 64, RECENT_TEXT_BYTES = 64 };
+
 struct view_reading {
   struct view_session *v;
+  struct str recent[RECENT_TEXTS]; /* kept texts, by their hash */
   struct summary summary;
   struct spans spans;
   struct bounds bounds;
@@ -48,7 +51,23 @@ static bool view_is_type(const json_t *record, const char *type) {
   return str_eq_c(view_word(record, "type"), type);
 }
 
+static size_t text_slot(struct str text) {
+  uint32_t hash = 2166136261u; /* FNV-1a */
+  for (size_t i = 0; i < text.n; i++)
+    hash = (hash ^ (unsigned char)text.p[i]) * 16777619u;
+  return hash % RECENT_TEXTS;
+}
+
+/* Names, conditions and methods are the same in many turns: those kept last are kept once. */
 static struct str view_keep(struct view_reading *r, struct str text) {
+  if (text.n == 0)
+    return STR("");
+  if (!r->finished && text.n <= RECENT_TEXT_BYTES) {
+    struct str *recent = &r->recent[text_slot(text)];
+    if (!str_eq(*recent, text))
+      *recent = arena_str(&r->v->arena, text);
+    return *recent;
+  }
   return view_cut(r->finished ? &r->of_open : &r->v->arena, text, LIMIT_VIEW_TEXT_BYTES);
 }
 

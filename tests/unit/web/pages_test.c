@@ -163,8 +163,27 @@ static void tracks_change_nothing(void **state) {
   }
 }
 
+/* Logs have many turns and more records, so that what is kept of each must be small. */
+static void repeated_texts_are_kept_once(void **state) {
+  struct store store;
+  struct store_ref ref;
+  struct err err;
+  (void)state;
+  assert_true(sizeof(struct book_place) <= 24);
+  store_at(&store, "logs");
+  store_ref(&store, SESSION, &ref);
+  struct track *track = track_new(&ref);
+  assert_true(track_read(track, &err));
+  const struct view_session *v = &track->view;
+  assert_true(v->turn_count >= 2);
+  assert_true(str_eq(v->turns[0].provider, v->turns[1].provider));
+  assert_ptr_equal(v->turns[0].provider.p, v->turns[1].provider.p);
+  track_free(track);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(pages_are_as_before),
-                                     cmocka_unit_test(tracks_change_nothing)};
+                                     cmocka_unit_test(tracks_change_nothing),
+                                     cmocka_unit_test(repeated_texts_are_kept_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
