@@ -260,8 +260,9 @@ def each_version_is_brought_up_to_date():
                 with open(f"{out}/{name}", "rb") as f:
                     line = f.read().rstrip(b"\n")
                 sid, last = name[:-7], json.loads(line)
+                needs = full.sql(f"SELECT needs FROM segue.session WHERE id = '{sid}'")
                 fleet.sql(f"INSERT INTO segue.session (id, state, rest, seq, bytes, hash, needs) VALUES ('{sid}', 'ready', 'ready', 1, "
-                          f"{len(line) + 1}, decode('{last['hash']}', 'hex'), '{{}}'); "
+                          f"{len(line) + 1}, decode('{last['hash']}', 'hex'), '{needs}'); "
                           f"INSERT INTO segue.line VALUES ('{sid}', 1, 0, decode('{line.hex()}', 'hex'))")
             old = fleet.segue("ls")
             expect(old.returncode == 2 and b"segue store init" in old.stderr, version, old)
