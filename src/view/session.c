@@ -216,17 +216,18 @@ static void keep_line(struct view_reading *r, const struct turn_line *line,
   turn->judged = line->judged;
 }
 
-static void add_to_movement(struct view_session *v, const struct view_turn *turn) {
+/* Adds what the turn used to its movement's sums, or takes it away again: times is 1 or -1. */
+static void sum_in_movement(struct view_session *v, const struct view_turn *turn, int times) {
   struct view_movement *m = view_movement_of(v, turn->movement);
   if (m == NULL)
     return;
-  m->duration_ms += turn->duration_ms;
-  m->spend.input += turn->spend.input;
-  m->spend.output += turn->spend.output;
-  m->spend.cost_nano += turn->spend.cost_nano;
-  m->spend.priced += turn->spend.priced;
-  m->spend.unpriced += turn->spend.unpriced;
-  m->spend.calls += turn->spend.calls;
+  m->duration_ms += times * turn->duration_ms;
+  m->spend.input += times * turn->spend.input;
+  m->spend.output += times * turn->spend.output;
+  m->spend.cost_nano += times * turn->spend.cost_nano;
+  m->spend.priced += times * turn->spend.priced;
+  m->spend.unpriced += times * turn->spend.unpriced;
+  m->spend.calls += times * turn->spend.calls;
 }
 
 static void on_turn_over(struct view_reading *r, const json_t *record,
@@ -234,6 +235,8 @@ static void on_turn_over(struct view_reading *r, const json_t *record,
   struct view_turn *turn = view_turn_of(r->v, line->turn);
   if (turn == NULL)
     return;
+  if (turn->over) /* judged anew after a resume: its line has all that it used */
+    sum_in_movement(r->v, turn, -1);
   keep_line(r, line, turn);
   turn->over = true;
   spans_close(&r->spans, view_time(record), turn, false);
@@ -245,7 +248,7 @@ static void on_turn_over(struct view_reading *r, const json_t *record,
   struct view_movement *m = view_movement_of(r->v, turn->movement);
   if (m != NULL && turn->rule >= 1 && (size_t)turn->rule <= m->rule_count)
     m->rules[turn->rule - 1].taken++;
-  add_to_movement(r->v, turn);
+  sum_in_movement(r->v, turn, 1);
 }
 
 /* --- records --- */
@@ -376,7 +379,7 @@ static void keep_open(struct view_reading *r) {
     struct view_movement *m = view_movement_of(r->v, turn->movement);
     if (m != NULL)
       m->open = true;
-    add_to_movement(r->v, turn);
+    sum_in_movement(r->v, turn, 1);
   }
 }
 

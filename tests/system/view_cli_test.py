@@ -131,6 +131,36 @@ def rounds_of_a_loop():
         expect((loop["used"], loop["limit"]) == (2, 3), loop)
 
 
+TWICE = """
+name: twice
+provider: script
+judge: {stages: [structured_output]}
+movements:
+  - name: plan
+    instruction: plan it
+    rules: [{condition: planned, next: COMPLETE}, {condition: stuck, next: ABORT}]
+"""
+
+
+def a_turn_that_was_judged_twice():
+    """A movement's sums are those of `spent`, however often a turn was judged."""
+    with Box() as box:
+        flow = box.file("twice.yaml", TWICE)
+        for n, (words, text) in enumerate(((("run", flow), '{"step": 0, "reason": "x"}'), (("resume", "last"), '{"step": 0, "reason": "x"}'),
+                                           (("resume", "last"), '{"step": 1, "reason": "x"}'))):
+            reply = {"text": text, "times": 0, "usage": {"input": 100, "output": 10}}
+            replies = box.file(f"replies{n}.json", json.dumps({"replies": [reply]}))
+            done = box.segue(*words, "-s", replies, "-q", *(("--task", "x") if n == 0 else ()))
+            expect(done.returncode == (0 if n == 2 else 4), n, done)
+        doc = view(box, box.log_paths()[0])
+        (turn,), (movement,) = doc["turns"], doc["movements"]
+        spent = doc["spent"]["movements"]["plan"]
+        for member in ("calls", "input", "output"):
+            expect(spent[member] == movement[member] == turn[member], member, spent, movement, turn)
+        expect(movement["duration_ms"] == turn["duration_ms"], movement, turn)
+        expect(movement["rules"][0]["taken"] == 1 and movement["runs"] == 1, movement)
+
+
 def nothing_unsaid():
     """The schema is closed: a member that it does not name, or that is missing, is refused."""
     with Box() as box:
@@ -154,4 +184,4 @@ def nothing_unsaid():
 
 if __name__ == "__main__":
     sys.exit(main([conforms, old_logs_too, a_fork_and_its_parent, what_would_stop_it,
-                   rounds_of_a_loop, nothing_unsaid]))
+                   rounds_of_a_loop, a_turn_that_was_judged_twice, nothing_unsaid]))
