@@ -146,12 +146,13 @@ def a_turn_that_was_judged_twice():
     """A movement's sums are those of `spent`, however often a turn was judged."""
     with Box() as box:
         flow = box.file("twice.yaml", TWICE)
-        for n, (words, text) in enumerate(((("run", flow), '{"step": 0, "reason": "x"}'), (("resume", "last"), '{"step": 0, "reason": "x"}'),
-                                           (("resume", "last"), '{"step": 1, "reason": "x"}'))):
+        none, planned = '{"step": 0, "reason": "x"}', '{"step": 1, "reason": "x"}'
+        for words, text, status in ((("run", flow, "--task", "x"), none, 4), (("resume", "last"), none, 4),
+                                    (("resume", "last"), planned, 0)):
             reply = {"text": text, "times": 0, "usage": {"input": 100, "output": 10}}
-            replies = box.file(f"replies{n}.json", json.dumps({"replies": [reply]}))
-            done = box.segue(*words, "-s", replies, "-q", *(("--task", "x") if n == 0 else ()))
-            expect(done.returncode == (0 if n == 2 else 4), n, done)
+            replies = box.file("replies.json", json.dumps({"replies": [reply]}))
+            done = box.segue(*words, "-s", replies, "-q", "--logs", box.logs)
+            expect(done.returncode == status, words, done)
         doc = view(box, box.log_paths()[0])
         (turn,), (movement,) = doc["turns"], doc["movements"]
         spent = doc["spent"]["movements"]["plan"]
