@@ -32,7 +32,7 @@ def audit(box, folder, key, *words):
 def same(box, folder, known=None):
     for key in KEYS:
         kept, told = audit(box, folder, key, "--kept")
-        expect(known is None or told.startswith(f"{known} logs as they were counted before"), key, told)
+        expect(known is None or told.startswith(f"{known} logs counted from earlier results"), key, told)
         known = None
         whole, _ = audit(box, folder, key)
         expect(kept == whole, key, [k for k in whole["totals"] if whole["totals"][k] != kept["totals"].get(k)])
