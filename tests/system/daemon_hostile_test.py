@@ -186,7 +186,7 @@ def big_bodies_hold_up_nobody():
                 ({**fine, "workflow": inline, "scenario": {"text": many}}, 422, "200000 values", 5),
                 ({**fine, **values}, 413, "more than 20000 values", 0),
                 (b'{"workflow":[' + b"[]," * 5000000 + b"[]]}", 413, "more than 20000 values", 0),
-                (b"[" * 16000000, 400, "nested over 64 levels", 0)]
+                (b"[" * 16000000, 400, "nested more than 64 levels", 0)]
         fewest = 1 << 30
         for body, wanted, what, meanwhile in rows:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
