@@ -147,7 +147,7 @@ class Walk:
                 same(r["took"], took(ms_between(s["started"], s["updated"])), s)
                 same(r["tokens"], str(tokens(spent)), s)
                 same(r["cost"], cost(spent), s)
-            numbers = [int(n) for n in re.findall(r"(\d+) (?:failed|waits|running|finished|cancelled)", screen.text())]
+            numbers = [int(n) for n in re.findall(r"(\d+) (?:failed|waiting|running|finished|cancelled)", screen.text())]
             same(sum(numbers), len(rows), "counts by status")
             screen.over()
         return listed
