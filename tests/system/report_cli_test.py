@@ -176,7 +176,7 @@ def hostile_logs(folder, count):
     """Sessions all of whose texts are long, and longer yet once they are escaped."""
     os.mkdir(folder)
     for n in range(count):
-        log, long = Log(START_MS + n * 60_000), "<\u202e&\"" * 20000
+        log, long = Log(START_MS + n * 60_000), "<\u202e&\"" * 4000
         log.add("session_start", session=session_id(n), versions={"segue": "0.1.0"}, task=long,
                 workflow_sha256=ZERO, workflow={"name": f"{n}" + long, "movements": []}, config={"cwd": "/"})
         log.add("turn_start", turn=1, movement=f"{n}" + long, iteration=1, movement_iteration=1)
