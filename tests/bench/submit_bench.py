@@ -58,10 +58,12 @@ def cpu_ms(pid):
     return (int(words[11]) + int(words[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-def client(path, body, count):
+def client(path, body, count, ready=None):
     """As little as a client can do: the bytes of a request, and its answer up to its end."""
     line = socket.socket(socket.AF_UNIX)
     line.connect(path)
+    if ready is not None:
+        ready.wait()
     request = b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n" \
               b"Content-Length: %d\r\n\r\n" % len(body) + body
     for _ in range(count):
@@ -85,11 +87,13 @@ def through_the_daemon(boxes):
                        "scenario": scenario}).encode()
     client(box.socket, body, 1)
     box.until(lambda: box.get("/v1/health")["sessions"]["running"] == 0, "the first one does not end")
-    before, begin = cpu_ms(box.process.pid), time.monotonic()
-    clients = [multiprocessing.Process(target=client, args=(box.socket, body, SESSIONS // CLIENTS))
+    ready = multiprocessing.Barrier(CLIENTS + 1)
+    clients = [multiprocessing.Process(target=client, args=(box.socket, body, SESSIONS // CLIENTS, ready))
                for _ in range(CLIENTS)]
     for one in clients:
         one.start()
+    ready.wait()  # making processes is no part of it
+    before, begin = cpu_ms(box.process.pid), time.monotonic()
     for one in clients:
         one.join()
         expect(one.exitcode == 0, "a client failed")
