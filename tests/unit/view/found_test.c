@@ -2,22 +2,15 @@
 #include "view/found.h"
 
 #include "format/json_object.h"
-#include "support/audit_log.h"
-#include "support/log_ref.h"
+#include "support/log_book.h"
 
 static struct drive drive;
 static struct book book;
 
 static int setup(void **state) {
-  struct err err;
-  json_t *record;
   (void)state;
-  drive_init(&drive);
-  drive_everything(&drive);
-  drive_write(&drive);
-  assert_true(book_open(&book, log_ref(drive.path), true, &err));
-  while ((record = book_next(&book)) != NULL)
-    json_decref(record);
+  log_book_drive(&drive);
+  log_book_open(&book, drive.path);
   return 0;
 }
 

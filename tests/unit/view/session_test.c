@@ -1,17 +1,14 @@
 /* A session's view: whole, while its log grows, and of a log that is damaged. */
 #include "view/session.h"
 
-#include "support/audit_log.h"
-#include "support/log_ref.h"
+#include "support/log_book.h"
 #include "view/track.h"
 
 static struct drive drive;
 
 static int setup(void **state) {
   (void)state;
-  drive_init(&drive);
-  drive_everything(&drive);
-  drive_write(&drive);
+  log_book_drive(&drive);
   return 0;
 }
 

@@ -2,16 +2,13 @@
 #include "view/told.h"
 
 #include "format/json_object.h"
-#include "support/audit_log.h"
-#include "support/log_ref.h"
+#include "support/log_book.h"
 
 static struct drive drive;
 
 static int setup(void **state) {
   (void)state;
-  drive_init(&drive);
-  drive_everything(&drive);
-  drive_write(&drive);
+  log_book_drive(&drive);
   return 0;
 }
 
@@ -19,14 +16,6 @@ static int teardown(void **state) {
   (void)state;
   drive_deinit(&drive);
   return 0;
-}
-
-static void read_book(struct book *book, const char *path) {
-  struct err err;
-  json_t *record;
-  assert_true(book_open(book, log_ref(path), true, &err));
-  while ((record = book_next(book)) != NULL)
-    json_decref(record);
 }
 
 static void read_told(struct view_told *told, const struct book *book, long turn, size_t max) {
@@ -39,7 +28,7 @@ static void read_told(struct view_told *told, const struct book *book, long turn
 static void cut(void **state) {
   struct book book;
   (void)state;
-  read_book(&book, drive.path);
+  log_book_open(&book, drive.path);
   for (long turn = 1; turn <= 4; turn++) {
     struct view_told whole;
     read_told(&whole, &book, turn, SIZE_MAX);
@@ -81,7 +70,7 @@ static void marked(void **state) {
   struct book book;
   struct view_told told;
   (void)state;
-  read_book(&book, drive.path);
+  log_book_open(&book, drive.path);
   read_told(&told, &book, 2, SIZE_MAX);
   assert_true(is_marked(&told, PEN_PIECE, "{\"reason\": \"a case fails\", \"matched_index\": 2}"));
   assert_true(is_marked(&told, PEN_MENTION, "[REVIEW:1]"));
@@ -116,7 +105,7 @@ static void ambiguous(void **state) {
   drive_answer(&d, "It is good.");
   drive_answer(&d, "I weigh it.\n\n[REVIEW:1]\n\nOr not.\n\n[REVIEW:2]\n");
   drive_write(&d);
-  read_book(&book, d.path);
+  log_book_open(&book, d.path);
   read_told(&told, &book, 2, SIZE_MAX);
   assert_true(has_line(&told, "candidate 1: rule 1 (approved): [REVIEW:1] on line 3"));
   assert_true(has_line(&told, "candidate 2: rule 2 (needs fix): [REVIEW:2] on line 7"));

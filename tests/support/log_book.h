@@ -1,0 +1,24 @@
+/* log_book.h - the log of a whole session, and its book, read to the end; for tests of what is
+ * shown of it. */
+#ifndef SEGUE_TESTS_LOG_BOOK_H
+#define SEGUE_TESTS_LOG_BOOK_H
+
+#include "audit/book.h"
+#include "support/audit_log.h"
+#include "support/log_ref.h"
+
+static inline void log_book_open(struct book *book, const char *path) {
+  struct err err;
+  json_t *record;
+  assert_true(book_open(book, log_ref(path), true, &err));
+  while ((record = book_next(book)) != NULL)
+    json_decref(record);
+}
+
+static inline void log_book_drive(struct drive *drive) {
+  drive_init(drive);
+  drive_everything(drive);
+  drive_write(drive);
+}
+
+#endif
