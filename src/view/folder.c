@@ -217,47 +217,63 @@ bool view_folder_read(struct view_folder *f, const struct store *store, const st
 
 /* --- at a glance --- */
 
+/* Copies the text, to be cut into words. */
+static bool filter_take(struct view_filter *f, const char *text, struct err *err) {
+  if (strlen(text) >= sizeof f->text)
+    return err_set(err, ERR_USAGE, "the text to filter by is longer than %zu bytes", sizeof f->text - 1);
+  (void)snprintf(f->text, sizeof f->text, "%s", text);
+  return true;
+}
+
+/* Ends the next word; NULL: there is none. *at: what is behind it. */
+static char *filter_next(char **at) {
+  char *word = *at + strspn(*at, " ");
+  if (*word == '\0')
+    return NULL;
+  *at = word + strcspn(word, " ");
+  if (**at != '\0')
+    *(*at)++ = '\0';
+  return word;
+}
+
+static bool filter_add(struct view_filter *f, const char *word, struct err *err) {
+  size_t n = 0;
+  while (f->words[n] != NULL)
+    n++;
+  if (n + 1 == ARRAY_LEN(f->words))
+    return err_set(err, ERR_USAGE, "more than %zu words cannot be looked for at once", n);
+  f->words[n] = word;
+  return true;
+}
+
 bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms, struct err *err) {
   assert(f != NULL);
-  static const char *const keys[] = {"status", "since", "workflow", "method", "provider", NULL};
+  static const char *const keys[] = {"status", "since", "workflow", "method", "provider"};
   const char *since = NULL;
-  size_t words = 0;
-  char *at = f->text;
   *f = (struct view_filter){0};
-  (void)snprintf(f->text, sizeof f->text, "%s", text);
-  while (*(at += strspn(at, " ")) != '\0') {
-    char *word = at, *colon = strchr(at, ':');
-    at += strcspn(at, " ");
-    if (*at != '\0')
-      *at++ = '\0';
-    const char **slots[] = {&f->select.statuses, &since, &f->select.workflow, &f->select.method,
-                            &f->select.provider};
-    size_t key = ARRAY_LEN(slots);
-    for (size_t i = 0; colon != NULL && colon < at && i < ARRAY_LEN(slots); i++)
-      if (strncmp(word, keys[i], (size_t)(colon - word)) == 0 && keys[i][colon - word] == '\0')
-        key = i;
-    if (key < ARRAY_LEN(slots))
-      *slots[key] = colon + 1;
-    else if (words + 1 < ARRAY_LEN(f->words))
-      f->words[words++] = word;
+  const char **slots[] = {&f->select.statuses, &since, &f->select.workflow, &f->select.method,
+                          &f->select.provider};
+  if (!filter_take(f, text, err))
+    return false;
+  for (char *word, *at = f->text; (word = filter_next(&at)) != NULL;) {
+    size_t key = 0, n = strcspn(word, ":");
+    while (word[n] == ':' && key < ARRAY_LEN(keys) && !str_eq_c((struct str){word, n}, keys[key]))
+      key++;
+    if (word[n] == ':' && key < ARRAY_LEN(keys))
+      *slots[key] = word + n + 1;
+    else if (!filter_add(f, word, err))
+      return false;
   }
   return (since == NULL || select_since(since, now_ms, &f->select.since_ms, err)) &&
          select_check(&f->select, err);
 }
 
 bool view_filter_words(struct view_filter *f, const char *text, struct err *err) {
-  size_t n = 0;
-  if (strlen(text) >= sizeof f->text)
-    return err_set(err, ERR_USAGE, "text is longer than %zu bytes", sizeof f->text - 1);
-  (void)snprintf(f->text, sizeof f->text, "%s", text);
-  for (char *at = f->text; *(at += strspn(at, " ")) != '\0';) {
-    if (n + 1 == ARRAY_LEN(f->words))
-      return err_set(err, ERR_USAGE, "text has more than %zu words", n);
-    f->words[n++] = at;
-    at += strcspn(at, " ");
-    if (*at != '\0')
-      *at++ = '\0';
-  }
+  if (!filter_take(f, text, err))
+    return false;
+  for (char *word, *at = f->text; (word = filter_next(&at)) != NULL;)
+    if (!filter_add(f, word, err))
+      return false;
   return true;
 }
 

@@ -58,8 +58,11 @@ static void refused(void **state) {
       fail_msg("\"%s\" is taken", filters_of[i]);
     assert_true(err.text[0] != '\0');
   }
-  for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+  for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+    f = (struct view_filter){0};
     assert_false(view_filter_words(&f, texts[i], &err));
+    assert_false(view_filter_read(&f, texts[i], 1000000, &err));
+  }
 }
 
 static void orders(void **state) {
