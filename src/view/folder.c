@@ -220,7 +220,8 @@ bool view_folder_read(struct view_folder *f, const struct store *store, const st
 /* Copies the text, to be cut into words. */
 static bool filter_take(struct view_filter *f, const char *text, struct err *err) {
   if (strlen(text) >= sizeof f->text)
-    return err_set(err, ERR_USAGE, "the text to filter by is longer than %zu bytes", sizeof f->text - 1);
+    return err_set(err, ERR_USAGE, "the text to filter by is longer than %zu bytes",
+                   sizeof f->text - 1);
   (void)snprintf(f->text, sizeof f->text, "%s", text);
   return true;
 }
