@@ -237,7 +237,7 @@ static char *filter_next(char **at) {
   return word;
 }
 
-static bool filter_add(struct view_filter *f, const char *word, struct err *err) {
+static bool filter_add_word(struct view_filter *f, const char *word, struct err *err) {
   size_t n = 0;
   while (f->words[n] != NULL)
     n++;
@@ -262,7 +262,7 @@ bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms, s
       key++;
     if (word[n] == ':' && key < ARRAY_LEN(keys))
       *slots[key] = word + n + 1;
-    else if (!filter_add(f, word, err))
+    else if (!filter_add_word(f, word, err))
       return false;
   }
   return (since == NULL || select_since(since, now_ms, &f->select.since_ms, err)) &&
@@ -273,7 +273,7 @@ bool view_filter_words(struct view_filter *f, const char *text, struct err *err)
   if (!filter_take(f, text, err))
     return false;
   for (char *word, *at = f->text; (word = filter_next(&at)) != NULL;)
-    if (!filter_add(f, word, err))
+    if (!filter_add_word(f, word, err))
       return false;
   return true;
 }
