@@ -20,15 +20,18 @@ bool rejudged_store(const struct store *of, struct store *out, struct err *err) 
 struct rejudged_log {
   struct rejudged *all;
   struct rows *rows;
+  const char *id;
+  bool judged;
 };
 
 static void on_rejudged(void *ctx, const struct row *row) {
-  const struct rejudged_log *log = ctx;
+  struct rejudged_log *log = ctx;
   const struct row_again *again = &log->rows->session.again;
   struct rejudged *r = log->all;
   if (row->kind != ROW_JUDGMENT || strlen(again->session) >= sizeof r->list->session ||
       again->session[0] == '\0')
     return;
+  log->judged = true;
   if (r->count == LIMIT_AUDIT_LABEL_COUNT) {
     r->left_out++;
     return;
@@ -44,6 +47,30 @@ static void on_rejudged(void *ctx, const struct row *row) {
                                  .repeat = again->repeat,
                                  .rule = row->undecided ? REJUDGED_UNDECIDED : (long)row->rule};
   memcpy(v->session, again->session, strlen(again->session) + 1);
+}
+
+static void on_rejudged_end(void *ctx, const struct row_session *session) {
+  struct rejudged_log *log = ctx;
+  const struct row_again *again = &session->again;
+  struct rejudged *r = log->all;
+  struct str outcome = names_text(r->names, session->outcome);
+  bool judged = log->judged;
+  log->judged = false;
+  if ((!str_eq_c(outcome, "open") && !str_eq_c(outcome, "stopped")) || again->session[0] == '\0' ||
+      strlen(again->session) >= sizeof r->left->session || r->left_count == LIMIT_AUDIT_LABEL_COUNT)
+    return;
+  if (r->left_count == r->left_room) {
+    r->left_room = r->left_room ? r->left_room * 2 : 16;
+    r->left = xrealloc(r->left, r->left_room * sizeof *r->left);
+  }
+  struct rejudged_left *left = &r->left[r->left_count++];
+  *left = (struct rejudged_left){.name = again->name,
+                                 .settings = again->settings,
+                                 .turn = again->turn,
+                                 .repeat = again->repeat,
+                                 .judged = judged};
+  memcpy(left->session, again->session, strlen(again->session) + 1);
+  memcpy(left->id, log->id, strlen(log->id) + 1);
 }
 
 static int compare_numbers(long x, long y) {
@@ -69,8 +96,8 @@ static void keep_first_each(struct rejudged *r) {
 
 bool rejudged_read(struct rejudged *r, const struct store *store, struct err *err) {
   struct store_id *ids = NULL;
-  struct rows rows = {.names = r->names, .sink = {on_rejudged, NULL}};
-  struct rejudged_log log = {r, &rows};
+  struct rows rows = {.names = r->names, .sink = {on_rejudged, on_rejudged_end}};
+  struct rejudged_log log = {.all = r, .rows = &rows};
   size_t count = 0;
   rows.ctx = &log;
   if (!store_exists(store))
@@ -80,6 +107,7 @@ bool rejudged_read(struct rejudged *r, const struct store *store, struct err *er
   for (size_t i = 0; i < count; i++) {
     struct store_ref ref;
     store_ref(store, ids[i].id, &ref);
+    log.id = ids[i].id;
     enum rows_log state = rows_read(&rows, &ref);
     r->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
   }
@@ -111,5 +139,6 @@ bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, lon
 
 void rejudged_deinit(struct rejudged *r) {
   free(r->list);
+  free(r->left);
   *r = (struct rejudged){0};
 }

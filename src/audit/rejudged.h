@@ -7,8 +7,8 @@
  *   rejudged_deinit(&r)
  *
  * A judgment that found no rule is a verdict (0), or none (REJUDGED_UNDECIDED) if no judge's answer
- * could be used; a session without a judgment does not count. Unsound logs
- * are only counted. Memory: LIMIT_AUDIT_LABEL_COUNT verdicts. */
+ * could be used; a session without a judgment does not count. Unsound logs are only counted. Those
+ * without an end that nobody runs are `left`. Memory: LIMIT_AUDIT_LABEL_COUNT of both. */
 #ifndef SEGUE_AUDIT_REJUDGED_H
 #define SEGUE_AUDIT_REJUDGED_H
 
@@ -24,10 +24,19 @@ struct rejudged_verdict {
   long turn, repeat, rule; /* rule 0: none holds; or undecided */
 };
 
+struct rejudged_left { /* a session that can go on */
+  char id[STORE_ID_BYTES], session[STORE_ID_BYTES];
+  uint32_t name, settings;
+  long turn, repeat;
+  bool judged;
+};
+
 struct rejudged {
   struct name_list *names;
   struct rejudged_verdict *list; /* by session, turn, name, repeat once it is read */
   size_t count, room;
+  struct rejudged_left *left; /* in the store's order */
+  size_t left_count, left_room;
   uint64_t left_out, unsound;
 };
 

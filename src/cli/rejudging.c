@@ -24,10 +24,12 @@ struct pending { /* a case that is not judged as often as wanted */
 struct rejudge_job {
   struct list_node in_jobs;
   struct rejudging *owner;
-  struct pending *pending;
+  struct pending *pending; /* NULL: it was left unfinished */
   struct session *session;
+  size_t turn;
   long repeat;
   bool finished, judged;
+  bool untold; /* its verdict is known, or does not count */
   long rule;
   char method[32], why[256];
 };
@@ -172,15 +174,15 @@ static json_t *job_config(const struct rejudging *r, const struct pending *p, lo
 }
 
 /* Its judges are there and can do what is asked of them. */
-static bool can_judge(struct rejudging *r, const struct pending *p) {
+static bool can_judge(struct rejudging *r, struct workflow *workflow) {
   struct preflight preflight = setup_preflight_of(r->setup);
-  preflight.workflow = p->made->core.workflow;
+  preflight.workflow = workflow;
   return preflight_passes(&preflight, &r->failed);
 }
 
 static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
   const struct setup *setup = r->setup;
-  if (!can_judge(r, p))
+  if (!can_judge(r, p->made->core.workflow))
     return false;
   struct rejudge_job *job = xcalloc(1, sizeof *job);
   json_t *config = job_config(r, p, repeat);
@@ -193,7 +195,7 @@ static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
       .task = STR(""),
       .config = config,
       .parent = rejudge_parent(p->made)};
-  *job = (struct rejudge_job){.owner = r, .pending = p, .repeat = repeat};
+  *job = (struct rejudge_job){.owner = r, .pending = p, .turn = p->turn, .repeat = repeat};
   job->session = host_start(&r->several.solo.host, &params, &r->watcher, job, &r->failed);
   json_decref(config);
   if (job->session == NULL) {
@@ -208,6 +210,75 @@ static bool rejudge_start(struct rejudging *r, struct pending *p, long repeat) {
   return true;
 }
 
+/* --- sessions that were left --- */
+
+static bool left_choose(void *ctx, const json_t *config, struct session_setup *setup,
+                        struct err *err) {
+  const struct setup *mine = ((const struct rejudging *)ctx)->setup;
+  (void)config;
+  (void)err;
+  *setup = (struct session_setup){.cwd = mine->cwd,
+                                  .pass_env = mine->user.env,
+                                  .scenario = mine->has_scenario ? &mine->scenario : NULL};
+  return true;
+}
+
+/* The text that it judges is in its log. */
+static bool has_its_text(const struct core *core) {
+  for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next) {
+    const struct call *call = turn_execute_call(turn);
+    if (call != NULL && call->state == CALL_DONE)
+      return true;
+  }
+  return false;
+}
+
+/* Lets it go on, or cancels it. False: it cannot go on, and r->failed says why. */
+static bool left_go(struct rejudging *r, struct rejudge_job *job,
+                    const struct rejudging_left *left) {
+  const struct core *core = session_core(job->session);
+  bool wanted = *rejudging_verdict(r, left->turn, left->repeat) == REJUDGE_OPEN;
+  job->untold = left->judged || !wanted || !has_its_text(core);
+  if (job->untold && !left->judged) {
+    host_cancel(job->session, "its turn is judged again in another session");
+    return true;
+  }
+  if (!can_judge(r, core->workflow))
+    return false;
+  if (!host_go(job->session, left_choose, r, "rejudge", NULL, &r->failed))
+    return false;
+  if (wanted)
+    *rejudging_verdict(r, left->turn, left->repeat) = REJUDGE_UNREADABLE; /* until it is over */
+  return true;
+}
+
+/* Takes up the next one; one that another process has just taken, or that is damaged, stays. */
+static void left_start(struct rejudging *r, const struct rejudging_left *left) {
+  struct rejudge_job *job = xcalloc(1, sizeof *job);
+  struct store into;
+  struct store_ref ref;
+  struct err err = {0};
+  *job = (struct rejudge_job){.owner = r, .turn = left->turn, .repeat = left->repeat};
+  store_at(&into, r->into);
+  store_ref(&into, left->id, &ref);
+  job->session = host_open(&r->several.solo.host, &ref, &r->watcher, job, &err);
+  bool goes = job->session != NULL && session_core(job->session)->status != SESSION_ENDED;
+  if (job->session == NULL && err.code != ERR_LOCKED) {
+    (void)err_wrap(&err, "%.40s", left->id);
+    (void)cli_fail("rejudge", &err);
+  }
+  if (goes && !left_go(r, job, left)) {
+    goes = false;
+    r->closing = true;
+  }
+  if (goes) {
+    list_push_back(&r->jobs, &job->in_jobs);
+    return;
+  }
+  session_free(job->session);
+  free(job);
+}
+
 /* A bound that is met: what runs is let end. */
 static bool within_bounds(struct rejudging *r) {
   bool met = (r->max_calls > 0 && r->calls >= r->max_calls) ||
@@ -217,6 +288,12 @@ static bool within_bounds(struct rejudging *r) {
 }
 
 static void rejudge_start_more(struct rejudging *r) {
+  while (r->left_next < r->left_count && r->jobs.count < r->concurrency && !r->closing) {
+    if (within_bounds(r))
+      left_start(r, &r->left[r->left_next++]);
+    else
+      r->closing = true;
+  }
   while (r->jobs.count < r->concurrency && !r->closing) {
     struct pending *p = NULL;
     if (r->cases.first != NULL)
@@ -246,14 +323,18 @@ static void rejudge_take(struct rejudging *r, struct rejudge_job *job) {
     r->closing = true;
   }
   list_remove(&r->jobs, &job->in_jobs);
-  if (broken == NULL && !(r->stopped && !job->judged)) {
-    *rejudging_verdict(r, p->turn, job->repeat) = job->judged ? job->rule : REJUDGE_UNREADABLE;
-    r->told(r->ctx, p->turn, job->repeat, job->judged ? job->method : NULL, job->why);
+  if (!job->untold) {
+    bool over = broken == NULL && !(r->stopped && !job->judged);
+    long *verdict = rejudging_verdict(r, job->turn, job->repeat);
+    *verdict = over ? REJUDGE_UNREADABLE : REJUDGE_OPEN;
+    if (job->judged)
+      *verdict = job->rule;
+    if (over)
+      r->told(r->ctx, job->turn, job->repeat, job->judged ? job->method : NULL, job->why);
   }
   session_free(job->session);
   free(job);
-  p->users--;
-  if (p->users == 0 && p->in_cases.list == NULL)
+  if (p != NULL && --p->users == 0 && p->in_cases.list == NULL)
     pending_drop(r, p);
 }
 

@@ -3,8 +3,10 @@
  *
  *   struct rejudging r = {...}; rejudging_run(&r, &err)
  *
- * Turns that already have a verdict in `verdicts` are skipped. Once a bound is met or a signal
- * came, no new one begins; running ones are stopped by a signal and otherwise finished. */
+ * Turns that already have a verdict in `verdicts` are skipped. Sessions that were left unfinished
+ * come first: they go on, or are cancelled when their text is missing or another has judged. Once a
+ * bound is met or a signal came, no new one begins; running ones are stopped by a signal and
+ * otherwise finished. */
 #ifndef SEGUE_CLI_REJUDGING_H
 #define SEGUE_CLI_REJUDGING_H
 
@@ -17,6 +19,13 @@
 
 /* instead of a rule's number; unreadable: it was tried, and is not tried again */
 enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = REJUDGED_UNDECIDED };
+
+struct rejudging_left { /* a session in `into` */
+  char id[STORE_ID_BYTES];
+  size_t turn; /* in `turns` */
+  long repeat;
+  bool judged; /* it lacks nothing but its end */
+};
 
 struct rejudging {
   const struct setup *setup;
@@ -31,6 +40,8 @@ struct rejudging {
   const struct rejudge_turn *turns; /* by session */
   size_t count;
   long *verdicts; /* `repeat` for each turn */
+  const struct rejudging_left *left;
+  size_t left_count;
   /* One more is done. method: NULL if it could not be judged; why then says why not. */
   void (*told)(void *ctx, size_t turn, long repeat, const char *method, const char *why);
   void *ctx;
@@ -38,6 +49,7 @@ struct rejudging {
   struct several several;
   struct watcher watcher;
   struct list jobs, cases;
+  size_t left_next;
   size_t next; /* turn whose log was not read yet */
   int64_t calls, cost_nano;
   int64_t waits_until_ms; /* real time; the last wait that was told */

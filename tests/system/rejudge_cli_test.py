@@ -4,6 +4,7 @@ judges, panels, orders; bounds, resuming after an end at every step, and what ag
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 
@@ -202,6 +203,63 @@ def mistakes():
         expect(done.returncode == 0 and b"1 log is not intact" in done.stdout, done.stdout)
 
 
+def nothing_is_left(box, name):
+    """Every session of this name has its end, and what a judge was paid for was not asked for again."""
+    logs = [log for log in results(box).values() if log and log[0]["config"]["rejudges"]["name"] == name]
+    answers = {}
+    for log in logs:
+        expect(log[-1]["type"] == "session_end", name, log[-1])
+        expect(log[-1]["outcome"] in ("complete", "cancelled"), log[-1])
+        turn = log[0]["config"]["rejudges"]["session"]
+        asked = {r["call"] for r in of_type(log, "call_start") if r["purpose"] == "judge"}
+        answers[turn] = answers.get(turn, 0) + sum(r["call"] in asked for r in of_type(log, "call_end"))
+    expect(set(answers.values()) == {1}, name, answers)
+
+
+def left_ones():
+    """What was left unfinished is told, goes on by the same command only, and never runs its stand-in."""
+    with Box() as box:
+        made(box, 2)
+        script = scenario(box, "again.json", judged(2))
+        words = ("--scenario", script, "--as", "x", "--yes")
+
+        def left(least):
+            """One session of which so many records are there, and no more."""
+            step = 1
+            while True:
+                shutil.rmtree(box.logs + "/rejudged", ignore_errors=True)
+                done = box.segue("rejudge", box.logs, *words, "-c", "1", env={"SEGUE_FAULT": f"exit:{step}"})
+                expect(done.returncode == 99, "no step leaves", least)
+                logs = results(box) if os.path.exists(box.logs + "/rejudged") else {}
+                log = list(logs.values())[0] if logs else []
+                if len(log) >= least and log[-1]["type"] != "session_end":
+                    return list(logs)[0]
+                step += 1
+
+        path = left(2)
+        os.mkdir(box.dir + "/bin")
+        program = box.file("bin/given", "#!/bin/sh\ntouch " + box.dir + "/ran\n")
+        os.chmod(program, 0o755)
+        path_of = {"PATH": os.path.dirname(program) + ":" + os.environ["PATH"]}
+        done = box.segue("resume", path, env=path_of)
+        expect(done.returncode != 0 and b"judge it again" in done.stderr, done.returncode, done.stderr)
+        expect(not os.path.exists(box.dir + "/ran"), "a program of the name of the stand-in was run")
+        done = box.segue("rejudge", box.logs, *words, "--dry-run")
+        expect(b"1 unfinished to continue" in done.stdout, done.stdout)
+        other = scenario(box, "other.json", judged(3))
+        done = box.segue("rejudge", box.logs, "--scenario", other, "--as", "x", "--dry-run")
+        expect(b"unfinished" not in done.stdout, "judged in another way", done.stdout)
+        _, total = rejudge(box, *words)
+        expect(records(path)[-1].get("outcome") == "cancelled" and total["open"] == 0, records(path)[-1], total)
+        nothing_is_left(box, "x")
+        path = left(7)
+        expect(of_type(records(path), "call_end"), "its text is there")
+        _, total = rejudge(box, *words)
+        expect(records(path)[-1].get("outcome") == "complete" and total["same"] + total["other"] == 2, total)
+        expect(box.segue("verify", path).returncode == 0, path)
+        nothing_is_left(box, "x")
+
+
 def ended_everywhere():
     """Ended at each step, then given again until it is done: each turn has its verdict once."""
     with Box() as box:
@@ -217,6 +275,7 @@ def ended_everywhere():
             expect(done.returncode == 99, step, done.returncode, done.stderr)
             _, total = rejudge(box, "--scenario", script, "--as", name, "--yes")
             expect(total["same"] + total["other"] == 2 and total["open"] == 0, step, total)
+            nothing_is_left(box, name)
             step += 1
         expect(step > 10, "only", step, "fault points: is SEGUE_FAULTS compiled in?")
         done = [log for log in results(box).values() if of_type(log, "judgment")]
@@ -307,5 +366,6 @@ def a_long_wait_is_told():
 
 
 if __name__ == "__main__":
-    sys.exit(main([same_question, other_ways, orders, bounds, mistakes, agreed, ended_everywhere, unreadable_is_no_verdict,
-                   an_unreadable_recording_is_no_verdict, names_and_raters, a_long_wait_is_told]))
+    sys.exit(main([same_question, other_ways, orders, bounds, mistakes, agreed, ended_everywhere, left_ones,
+                   unreadable_is_no_verdict, an_unreadable_recording_is_no_verdict, names_and_raters,
+                   a_long_wait_is_told]))

@@ -95,18 +95,21 @@ static bool resume_is_text(const json_t *value, const char *text) {
   return found != NULL && strcmp(found, text) == 0;
 }
 
-/* The first record of `segue judge`, whose workflow is made and no file's: see cmd_judge. */
+/* The first record of `segue rejudge`, or of `segue judge`, whose workflow is made and no file's:
+ * see cmd_judge. */
 static bool is_of_judge(const json_t *start) {
   const json_t *workflow = json_object_get(start, "workflow");
   const json_t *movement = json_array_get(json_object_get(workflow, "movements"), 0);
+  if (json_object_get(json_object_get(start, "config"), "rejudges") != NULL)
+    return true;
   return start != NULL && json_object_get(start, "workflow_path") == NULL &&
          resume_is_text(json_object_get(workflow, "name"), "judge") &&
          (resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "given") ||
           resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "./given"));
 }
 
-/* Did `segue judge` end before its text was in the log? In its place is a command that is never
- * run. */
+/* Did it end before the text that it judges was in the log? In its place is a command that is
+ * never run. */
 static bool lacks_its_text(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;

@@ -53,6 +53,8 @@ struct again {
   char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
   bool json;
   size_t done;
+  struct rejudging_left *left; /* of an earlier run, unfinished */
+  size_t left_count;
 };
 
 /* --- how --- */
@@ -240,6 +242,20 @@ static bool again_name(struct again *a, const char *given, struct err *err) {
 
 /* --- what is there already --- */
 
+/* Adds a session that was left unfinished, if it judges one of these turns. */
+static void again_take_left(struct again *a, const struct rejudged_left *left) {
+  struct rejudging_left *to = &a->left[a->left_count];
+  size_t i = 0;
+  while (i < a->of.count &&
+         (a->of.list[i].turn != left->turn || strcmp(a->of.list[i].session, left->session) != 0))
+    i++;
+  if (i == a->of.count || left->repeat < 1 || left->repeat > a->run.repeat)
+    return;
+  *to = (struct rejudging_left){.turn = i, .repeat = left->repeat, .judged = left->judged};
+  memcpy(to->id, left->id, sizeof to->id);
+  a->left_count++;
+}
+
 static bool again_resume(struct again *a, struct err *err) {
   struct rejudged known = {.names = &a->census->names};
   struct store into;
@@ -254,6 +270,10 @@ static bool again_resume(struct again *a, struct err *err) {
                    "\"%s\" was judged differently before (judge, prompt or order): use another "
                    "name with --as",
                    a->name);
+  a->left = xcalloc(known.left_count + 1, sizeof *a->left);
+  for (size_t i = 0; ok && i < known.left_count; i++)
+    if (known.left[i].name == name && known.left[i].settings == settings)
+      again_take_left(a, &known.left[i]);
   for (size_t i = 0; ok && i < a->of.count; i++) {
     const struct rejudge_turn *t = &a->of.list[i];
     for (size_t k = rejudged_find(&known, t->session, t->turn);
@@ -285,6 +305,8 @@ static void again_plan(const struct again *a, FILE *out) {
     fprintf(out, ", each %ld times", a->run.repeat);
   if (a->done > 0)
     fprintf(out, ", %zu done before", a->done);
+  if (a->left_count > 0)
+    fprintf(out, ", %zu unfinished to continue", a->left_count);
   fprintf(out, ": %zu or more calls as \"", again_open(a) * judges);
   cli_put_safe(out, a->name);
   fprintf(out, "\"; their judging took %lld calls, $%.4f then", (long long)a->of.calls,
@@ -469,14 +491,16 @@ static int again_run(struct again *a, const struct cli_args *args, struct err *e
     again_plan(a, stdout);
     return STATUS_COMPLETE;
   }
-  if (again_open(a) == 0)
+  if (again_open(a) == 0 && a->left_count == 0)
     return again_tell(a);
-  if (!again_agreed(a, args, err))
+  if (again_open(a) > 0 && !again_agreed(a, args, err))
     return cli_fail("rejudge", err);
   a->run.setup = &a->setup;
   a->run.source = a->of.source;
   a->run.turns = a->of.list;
   a->run.count = a->of.count;
+  a->run.left = a->left;
+  a->run.left_count = a->left_count;
   a->run.told = again_told;
   a->run.ctx = a;
   if (!rejudging_run(&a->run, err))
@@ -491,6 +515,7 @@ static void again_deinit(struct again *a) {
   json_decref(a->stages);
   json_decref(a->panel);
   free(a->run.verdicts);
+  free(a->left);
 }
 
 static int rejudge_run(int argc, char **argv) {
@@ -526,14 +551,16 @@ const struct cli_command cmd_rejudge = {
     .name = "rejudge",
     .arguments = "[FOLDER|ID|FILE...] [filters] [--provider P] [options]",
     .summary = "judge recorded turns again: by another judge, panel or prompt, or repeatedly",
-    .help = "Judges each turn that needed a judge once more, from the text, exit status, tests, "
-            "files and checks in its log; the work is not repeated. Whatever you do not specify "
-            "stays as recorded. The filters are those of segue audit; --was-provider and "
-            "--was-model select by the original judge. Results are sessions of their own in "
-            "LOGS/rejudged, for show and verify; the logs themselves are not changed. If the "
-            "command is interrupted, run it again to continue. Without --max-cost, --max-calls or "
-            "--yes it asks before it starts. segue agree compares the verdicts.\n"
-            "Exit: 0 all judged, 1 some could not be judged or are open, 2 bad usage.",
+    .help =
+        "Judges each turn that needed a judge once more, from the text, exit status, tests, "
+        "files and checks in its log; the work is not repeated. Whatever you do not specify "
+        "stays as recorded. The filters are those of segue audit; --was-provider and "
+        "--was-model select by the original judge. Results are sessions of their own in "
+        "LOGS/rejudged, for show and verify; the logs themselves are not changed. If the "
+        "command is interrupted, run it again: it continues, also the sessions that it left "
+        "unfinished (segue ls --logs LOGS/rejudged lists them). Without --max-cost, --max-calls or "
+        "--yes it asks before it starts. segue agree compares the verdicts.\n"
+        "Exit: 0 all judged, 1 some could not be judged or are open, 2 bad usage.",
     .options = options,
     .run = rejudge_run,
 };
