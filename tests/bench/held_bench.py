@@ -4,7 +4,7 @@ record to its last, with guard by Landlock beside the same without; in a home fo
 empty, and in one of 1,000 entries.
 
 usage: held_bench.py BUILD_DIR [ROUNDS]
-sandbox_bench compares the start of the program alone. Here home, logs and working directory lie
+spawn_bench compares the start of the program alone. Here home, logs and working directory lie
 side by side below the folder of temporary files, as in many a test.
 """
 import datetime
