@@ -70,7 +70,7 @@ json_t *book_next_unproven(struct book *b);
 /* False when the log is gone. Follows a log that was replaced by its owner. */
 bool book_again(struct book *b);
 json_t *book_get(const struct book *b, uint64_t seq, struct err *err);
-/* Fetches texts that stand elsewhere in the log or in blobs. Borrows the book. */
+/* Fetches texts that are elsewhere in the log or in blobs. Borrows the book. */
 struct recall book_recall(const struct book *b);
 /* True while a process holds the log: a session runs. */
 bool book_owned(const struct book *b);

@@ -23,7 +23,7 @@ struct compare_turn {
   long rule;                                         /* 0: none, or not judged */
   json_t *movement, *next, *method, *judge, *worker; /* texts, or NULL; owned */
   bool judged;
-  bool unproven;                /* begun behind a damaged record: nothing vouches for it */
+  bool unproven;                /* begun after a damaged record: nothing vouches for it */
   char text_sha256[SHA256_HEX]; /* of the agent's answer; "" before there is one */
   uint64_t text_seq;            /* the record that holds it; 0: there is none */
   int64_t ms, tokens, cost_nano;

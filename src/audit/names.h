@@ -1,4 +1,5 @@
-/* names.h - words as numbers: each distinct word is kept once. Bounded, since words come from logs.
+/* names.h - turns words into numbers: each distinct word is kept once. Bounded, since words come
+ * from logs.
  *
  * `struct name_list n = {0};` then names_add; 0 stands for "none", and 1 for each word beyond the
  * bound (LIMIT_AUDIT_NAME_COUNT). A word longer than LIMIT_AUDIT_NAME_BYTES is cut. Texts are raw

@@ -1,5 +1,5 @@
-/* packed.h - counts as bytes, for this machine and this program alone: the form in which
- * census_kept.h writes and reads. Readers check every bound; the writer adds a checksum. */
+/* packed.h - counts as bytes, for this machine and this program only: the form in which
+ * census_kept.h writes and reads them. Readers check every bound; the writer adds a checksum. */
 #ifndef SEGUE_AUDIT_PACKED_H
 #define SEGUE_AUDIT_PACKED_H
 

@@ -2,7 +2,7 @@
  * a sensible size. Everything goes through buf_safe: nothing written here can steer a terminal.
  *
  *   a text of several parts: pen_text_begin, then pen_text_more and pen_text_from, pen_text_end
- * The gutter is `|` for what stands in the record itself and `:` for what it refers to. */
+ * The gutter is `|` for a text in the record itself and `:` for one that it refers to. */
 #ifndef SEGUE_AUDIT_PEN_H
 #define SEGUE_AUDIT_PEN_H
 
@@ -21,7 +21,7 @@ const char *pen_mark_name(enum pen_mark mark); /* refused, mention, piece, tag *
 struct pen_sink {
   void (*title)(void *ctx, struct str text);
   void (*line)(void *ctx, int depth, struct str text);
-  /* origin: where it stands, when the record only refers to it; else empty. */
+  /* origin: where the text is, if the record only refers to it; otherwise empty. */
   void (*text)(void *ctx, struct str origin, struct str text);
   /* Texts between the two are parts of one, a prompt. */
   void (*parts)(void *ctx, bool begin);

@@ -7,8 +7,8 @@
  *   rejudged_deinit(&r)
  *
  * A judgment that found no rule is a verdict (0), or none (REJUDGED_UNDECIDED) if no judge's answer
- * could be used; a session without a judgment does not count. Unsound logs are only counted. Those
- * without an end that nobody runs are `left`. Memory: LIMIT_AUDIT_LABEL_COUNT of both. */
+ * could be used; a session without a judgment does not count. Unsound logs are only counted.
+ * Sessions without an end that nobody runs are `left`. Memory: LIMIT_AUDIT_LABEL_COUNT of both. */
 #ifndef SEGUE_AUDIT_REJUDGED_H
 #define SEGUE_AUDIT_REJUDGED_H
 

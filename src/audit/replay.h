@@ -4,9 +4,9 @@
  *   replay_log(replay, &ref, on_turn, ctx, &err)     any number of times; adds to replay->counts
  *   replay_free(replay)
  *
- * Each judgment's turn is judged anew from the first stage on, with the replies as recorded and in
- * the order in which today's chain asks for them. Nothing is asked: a question that the log has no
- * reply to ends the turn (REPLAY_ASKS). A person's verdict is not judged again. */
+ * Each judged turn is judged again from the first stage, with the recorded replies in the order in
+ * which today's chain asks for them. Nothing is asked: a question that the log has no reply to ends
+ * the turn (REPLAY_ASKS). A person's verdict is not judged again. */
 #ifndef SEGUE_AUDIT_REPLAY_H
 #define SEGUE_AUDIT_REPLAY_H
 

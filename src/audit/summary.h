@@ -46,7 +46,8 @@ struct summary {
   char started[32], last_ts[32];
 };
 
-/* Returns the turn's line when this record is its judgment (valid until the next call), else NULL.
+/* Returns the turn's line if this record is its judgment (valid until the next call), otherwise
+ * NULL.
  */
 const struct turn_line *summary_feed(struct summary *s, const struct record *record);
 /* The same for a record that was read back. */

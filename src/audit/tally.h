@@ -70,8 +70,8 @@ struct tally_table {
 
 bool tally_by_stage(const struct tally_table *t);
 void tally_add(struct tally_table *t, const struct row *row);
-/* The number of a judgment's group once it was added; there is none with keys of stages. SIZE_MAX:
- * it has no group because there are too many. */
+/* Returns the number of a judgment's group once it was added; with keys of stages there is none.
+ * SIZE_MAX: it has no group, because there are too many. */
 size_t tally_group_of(const struct tally_table *t, const struct row *row);
 /* The groups with most units first; equal ones by their keys' texts. */
 void tally_sort(struct tally_table *t, const struct name_list *names);

@@ -1,6 +1,6 @@
-/* verify.h - is a log what was written? Chain, sequence, schema, order of the session's records,
- * hash of the workflow, blobs, whether what a record refers to is there (links.h), and whether the
- * records fold to a session that can be resumed.
+/* verify.h - checks that a log is what was written: chain, sequence, schema, order of the session's
+ * records, hash of the workflow, blobs, whether what a record refers to exists (links.h), and
+ * whether the records fold to a session that can be resumed.
  *
  *   v = verifier_new(&err)
  *   verify_log(v, &ref, heads, n, &result, &err)   any number of times; false: it cannot be opened

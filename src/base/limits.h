@@ -139,7 +139,7 @@
 #define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* judgments shown in full */
 #define LIMIT_REPORT_TOLD_MANY       (512u * 1024u) /* the same of several sessions together */
 #define LIMIT_REPORT_SAID_BYTES      (768u * 1024u) /* texts of rows, together, as written */
-#define LIMIT_REPORT_SAID_LEAST      64u            /* each of them, however many there are */
+#define LIMIT_REPORT_SAID_LEAST      64u            /* of each, however many there are */
 #define LIMIT_REPORT_NAME_BYTES      256u           /* a movement's name, as written */
 #define LIMIT_REPORT_TEXT_BYTES      4096u          /* each text in them, with few turns */
 #define LIMIT_REPORT_TEXT_LEAST      256u           /* the same with many turns */
@@ -388,17 +388,17 @@
 #define LIMIT_STORE_COMMIT_COUNT   2u            /* pipelines at once */
 #define LIMIT_STORE_CLAIM_BYTES    (64u * 1024u) /* of a log that comes with its claim */
 #define LIMIT_STORE_IDLE_COUNT     4u            /* connections that are kept */
-/* so long nobody needs one of them before it is closed; one stays */
+/* an idle connection is closed after this long; one stays */
 #define LIMIT_STORE_IDLE_MS      10000u
 #define LIMIT_STORE_WINDOW_BYTES (256 * 1024)    /* of a log, read in one go */
 #define LIMIT_STORE_PART_BYTES   (1024u * 1024u) /* of a blob, in one row */
 #define LIMIT_STORE_LABEL_BYTES  128u
 #define LIMIT_STORE_LABEL_COUNT  64u
-/* first pause of a session that a worker cannot go on with */
+/* first pause of a session that a worker cannot continue */
 #define LIMIT_STORE_PAUSE_MS     5000
 #define LIMIT_STORE_PAUSE_MAX_MS 300000 /* longest such pause */
 #define LIMIT_STORE_PAUSE_COUNT  64u    /* sessions that one worker knows of */
-#define LIMIT_SEAT_RETRY_MS      2000   /* until a shared place is asked for again */
+#define LIMIT_SEAT_RETRY_MS      2000   /* before a shared place is asked for again */
 #define LIMIT_POOL_BYTES         128u   /* name of a pool of shared places */
 /* deaths of workers at one session without a turn between */
 #define LIMIT_STORE_DEATHS 3

@@ -41,7 +41,7 @@ struct asking {
   /* More questions can be started: any number up to asking_room(), none now, or asking_close(). */
   void (*room)(void *ctx);
   void (*answered)(void *ctx, const struct ask_job *job);
-  /* A generation begins (text.p NULL), a piece of it came. May be NULL. */
+  /* A generation begins (text.p NULL), or a piece of it came. May be NULL. */
   void (*delta)(void *ctx, const struct ask_job *job, struct str text);
 };
 

@@ -114,13 +114,14 @@ int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within l
 /* Columns for help on standard output: the terminal's, and no more than can be read well. */
 size_t cli_help_columns(void);
 
-/* Appends the words of a text without line ends, those that would pass `columns` on a new line
- * behind `indent` spaces. `used` columns of the first line are taken. A word wider than a line
- * stands alone and whole. Ends without a line end. Widths are bytes: for texts of our own. */
+/* Appends the words of a text without line ends. A word that would pass `columns` begins a new line
+ * after `indent` spaces; a word wider than a line stays whole on a line of its own. `used` columns
+ * of the first line are taken. Ends without a line end. Widths are bytes, so it is for our own
+ * texts. */
 void cli_wrap(struct buf *out, struct str text, size_t used, size_t indent, size_t columns);
 
-/* Appends a help text: each line of it is a paragraph, wrapped; one that begins with a space is an
- * example or a table, and stands as it is. */
+/* Appends a help text. Each of its lines is a paragraph and is wrapped; a line that begins with a
+ * space is an example or a table, and is kept as it is. */
 void cli_wrap_help(struct buf *out, const char *text, size_t columns);
 
 /* Appends text cut to `columns` display columns (ends in an ellipsis when cut), made safe. */

@@ -1,4 +1,4 @@
-/* complete.h - what can be completed where a shell's user pressed Tab.
+/* complete.h - finds the possible completions when a shell's user presses Tab.
  *
  * `segue completion SHELL` prints a script for a shell, and each such script asks
  * `segue completion --for WORD...`, so that three shells cannot offer three things. An answer is a

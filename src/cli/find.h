@@ -28,7 +28,7 @@ bool find_take(const char *word, const char *logs, const struct find_each *each,
 bool find_take_all(char *const *words, size_t count, const char *logs, const struct find_each *each,
                    struct err *err) MUST_CHECK;
 
-/* --since, as select_since reads it; NULL leaves it as it is. */
+/* Reads --since as select_since does; NULL changes nothing. */
 bool find_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
 
 /* Shortens a path below the current folder by that folder's name. Points into `path`. */

@@ -10,9 +10,9 @@
  * *near (unless near is NULL) is then a similar name, or NULL. */
 bool help_key(struct buf *out, const char *name, const char **near) MUST_CHECK;
 
-/* The last "KEY:" of a workflow's line that begins at or before byte `at`, such as an error points
- * at; a misspelt one gives the key that was meant. NULL: there is none. Points into the table of
- * keys. */
+/* Finds the last "KEY:" in a workflow's line that begins at or before byte `at`, such as an error's
+ * place; for a misspelt key it gives the one that was meant. NULL: there is none. Points into the
+ * table of keys. */
 const char *help_key_of_line(struct str line, size_t at);
 
 #endif

@@ -14,8 +14,9 @@
 /* Puts the values that were given into `inputs`. */
 bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) MUST_CHECK;
 
-/* Asks for each param of the file without value and default, where standard input and standard
- * error are a terminal and neither --quiet nor --json was given; else does nothing. */
+/* Asks for each param of the file that has neither a value nor a default, if standard input and
+ * standard error are a terminal and neither --quiet nor --json was given; otherwise does nothing.
+ * */
 void inputs_ask(const struct cli_args *args, const char *path, json_t *inputs);
 
 #endif

@@ -1,8 +1,8 @@
 /* invariants_in.h - invariants for commands, from --invariant and --invariants, run on a value.
  *
- * invariants_in_load, invariants_in_check any number of times, invariants_in_deinit (a zeroed
- * one is fine). Commands are run, because whoever calls the program named them or the file that
- * holds them; what comes with the data (a line of a batch) may hold expressions only. */
+ * invariants_in_load, invariants_in_check any number of times, invariants_in_deinit (a zeroed one
+ * is fine). Commands are run, because the caller named them or the file that holds them; what comes
+ * with the data (a line of a batch) may contain only expressions. */
 #ifndef SEGUE_CLI_INVARIANTS_IN_H
 #define SEGUE_CLI_INVARIANTS_IN_H
 

@@ -15,8 +15,8 @@
 /* a document, a schema or a text given whole; as long as a line of NDJSON (ndjson_in.h) */
 #define JSON_IO_BYTES (64u * 1024u * 1024u)
 
-/* One value with nothing but white space around it: a new reference, or NULL with the place.
- * `name` stands in the error. */
+/* Reads one value with nothing but white space around it: a new reference, or NULL with the place.
+ * The error shows `name`. */
 json_t *json_io_parse(const char *name, struct str text, struct err *err) MUST_CHECK;
 
 enum json_io_kind {

@@ -1,9 +1,9 @@
 /* label_sample.h - `segue label --sample`: asks a person for the right rule of each judgment in a
  * sample, one screen each.
  *
- * Keys: a rule's number, 0 for none of them, s to leave one out for now, q to end. Each answer is
- * durable before the next question; judgments that this person has labelled in the sample are not
- * asked again. */
+ * Keys: a rule's number, 0 for no rule, s to skip one for now, q to end. Each answer is durable
+ * before the next question; judgments that this person has labelled in the sample are not asked
+ * again. */
 #ifndef SEGUE_CLI_LABEL_SAMPLE_H
 #define SEGUE_CLI_LABEL_SAMPLE_H
 

@@ -6,7 +6,7 @@
  *   lint_report_sarif(results, path, &errors, &warnings)       adds to a JSON array
  *   lint_report_sarif_end(results)                             prints the document
  *
- * A problem without a place in the file stands at its first line: both formats need one. */
+ * A problem without a place in the file is put on the first line, because both formats need one. */
 #ifndef SEGUE_CLI_LINT_REPORT_H
 #define SEGUE_CLI_LINT_REPORT_H
 

@@ -14,7 +14,7 @@
 struct live {
   const struct turns_look *look; /* borrowed */
   bool on, verbose;
-  int rows; /* drawn; the cursor stands in the last one */
+  int rows; /* drawn; the cursor is in the last one */
   unsigned tick;
   struct buf words; /* that have no line end yet */
   long call;        /* whose they are */

@@ -4,8 +4,8 @@
  *   then look at in.error.
  *
  * A line is valid until the next call and comes without its end (LF or CRLF); blank lines and a
- * byte order mark at the start are skipped. A line beyond NDJSON_LINE_BYTES comes as an empty view
- * with `too_long` set, and reading goes on behind it. ndjson_in_idle says that the next call may
+ * byte order mark at the start are skipped. A line over NDJSON_LINE_BYTES comes as an empty view
+ * with `too_long` set, and reading continues after it. ndjson_in_idle says that the next call may
  * wait for input: the time to flush what was answered. */
 #ifndef SEGUE_CLI_NDJSON_IN_H
 #define SEGUE_CLI_NDJSON_IN_H
@@ -35,7 +35,7 @@ bool ndjson_in_idle(const struct ndjson_in *in);
 void ndjson_in_close(struct ndjson_in *in);
 
 /* Answers each line of a file with one line on standard output; `answer` fills the empty object
- * `out`. The exit status; what failed is told as the command's. */
+ * `out`. Returns the exit status; failures are printed for the command. */
 int ndjson_in_answer(const char *command, const char *path, void *ctx,
                      void (*answer)(void *ctx, const struct ndjson_in *in, struct str line,
                                     json_t *out));

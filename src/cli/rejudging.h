@@ -4,9 +4,9 @@
  *   struct rejudging r = {...}; rejudging_run(&r, &err)
  *
  * Turns that already have a verdict in `verdicts` are skipped. Sessions that were left unfinished
- * come first: they go on, or are cancelled when their text is missing or another has judged. Once a
- * bound is met or a signal came, no new one begins; running ones are stopped by a signal and
- * otherwise finished. */
+ * come first: they go on, or are cancelled when their text is missing or another has judged. After
+ * a bound is met or a signal came, no new session begins; a signal also stops the running ones,
+ * otherwise they finish. */
 #ifndef SEGUE_CLI_REJUDGING_H
 #define SEGUE_CLI_REJUDGING_H
 
@@ -58,7 +58,7 @@ struct rejudging {
   struct err failed;
 };
 
-/* False: it could not go on; what was already judged stays. */
+/* False: it could not continue; what was already judged stays. */
 bool rejudging_run(struct rejudging *r, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* replies.h - finds the scenario of a session that goes on, or of one that is forked.
+/* replies.h - finds the scenario of a session that is resumed or forked.
  *
  *   replies_take(&r, path, changed, &err)     from --scenario, in place of its own; or
  *   replies_find(&r, config, &err)            its own, as its config says, unless one was taken

@@ -70,11 +70,12 @@ void schema_cache_deinit(struct schema_cache *cache);
 /* A file, - for standard input, or the name of a schema that is compiled in (schemas/presets/ and
  * schemas/), if no file has it. NULL: `err` says why, with line and column. */
 json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
-/* One of segue's own formats (schemas/: workflow, session-log, judgment, ...) as it is compiled in;
- * NULL: it has none of that name, or a file has it. */
+/* Finds one of segue's own formats (schemas/: workflow, session-log, judgment, ...) as compiled in;
+ * NULL: there is none of that name, or a file has that name. */
 const struct resource *schema_in_own(const char *word);
 
-/* The URI for the word of --draft: "2020-12", "2019-09", "07"; false: none of them. */
+/* Gives the URI for the word of --draft: "2020-12", "2019-09" or "07"; false: it is none of them.
+ * */
 bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
 
 /* Prints "FILE PLACE: message", a line each, made safe for a terminal. `place` follows the file's

@@ -20,7 +20,7 @@ const char *session_post_id(const struct client_reply *reply);
 /* The daemon runs in another folder, so every path is sent absolute. */
 bool body_path(json_t *body, const char *key, const char *flag, const char *path,
                struct err *err) MUST_CHECK;
-/* A member of the flag's name, with _ for -. */
+/* Adds a member with the flag's name, with _ for -. */
 bool body_text(const struct cli_args *args, json_t *body, const char *flag,
                struct err *err) MUST_CHECK;
 bool body_number(const struct cli_args *args, json_t *body, const char *flag, const char *key,

@@ -38,7 +38,7 @@ bool ui_init(struct ui *ui, const char *command, enum ui_mode mode, const char *
 /* On a terminal the agents' words are shown too: -v. After ui_init. */
 void ui_verbose(struct ui *ui, const struct cli_args *args);
 /* `notify` of the user's configuration: see host/notices.h. After ui_init. past: the log that is
- * taken further, or NULL. */
+ * continued, or NULL. */
 void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past);
 int ui_wait(struct ui *ui);
 void ui_close(struct ui *ui); /* nothing more will come: ui_wait returns at once */

@@ -56,18 +56,19 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
  * workflow of the project, the user or segue (paths_workflow). True: there are no errors. */
 bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
                 struct err_list *warnings);
-/* The same; prints all errors, and warnings: all when asked, else those of preflight_warn. */
+/* Does the same, and prints all errors and warnings: all if asked, otherwise those of
+ * preflight_warn. */
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
                     bool warnings, int *status);
 /* Does this entry of `facets` belong to that movement, or with NULL to any? */
 bool setup_has_facet(const json_t *entry, const char *movement);
 /* Prints a line for each file that a facet came from: for one movement, or with NULL for all. */
 void setup_print_facets(const struct setup *setup, const char *movement, FILE *out);
-/* The same for a session that is about to start: reports everything that stands in its way
+/* Does the same for a session that is about to start, and reports everything that stands in its way
  * (host/preflight.h) at once. Reads the task too. */
 bool setup_start(struct setup *setup, const struct cli_args *args, const char *word,
                  struct buf *task, int *status);
-/* Gathers what its checks are made of. */
+/* Gathers what its checks need. */
 struct preflight setup_preflight_of(const struct setup *setup);
 /* Checks that every movement's backend exists, takes its options and can do what is asked of it.
  * Whether it is installed shows in its calls. */
@@ -85,7 +86,7 @@ bool setup_place(const struct cli_args *args, json_t *config, struct err *err) M
 bool setup_on(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err *err) MUST_CHECK;
 
-/* A task from --task or --task-file (- is stdin); empty when neither is given. */
+/* Reads a task from --task or --task-file (- is stdin); empty if neither is given. */
 bool setup_task(const struct cli_args *args, struct buf *task, struct err *err) MUST_CHECK;
 
 #endif

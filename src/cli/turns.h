@@ -10,7 +10,7 @@
 /* How lines are drawn. */
 struct turns_look {
   bool colours;
-  bool terminal; /* else a pipe: nothing is laid out for a width */
+  bool terminal; /* otherwise a pipe: no width matters */
   int columns;
   int names; /* columns of names of movements, where there is room */
 };
@@ -27,7 +27,7 @@ void turns_print_end(FILE *out, const struct summary *s, const char *path,
  * how long ago it was heard. No newline. now_ms: real time. */
 void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
                 const struct turns_look *look);
-/* The exit status for how the session stands. */
+/* Returns the exit status for the session's status. */
 int turns_status(const struct summary *s);
 
 #endif

@@ -20,8 +20,8 @@ long ask_choice(const json_t *choices, struct str text);
 int ask_rule(const struct movement *m, struct str text);
 /* True if every answer that can be chosen means a rule, so that nothing is left to judge. */
 bool ask_needs_no_judge(const struct movement *m);
-/* The value of an answer that fits the schema: the text as JSON, else the text itself. A new
- * reference, or NULL with the first error. */
+/* Returns the value of an answer that fits the schema: the text as JSON, or else the text itself. A
+ * new reference, or NULL with the first error. */
 json_t *ask_read(const struct schema *schema, const json_t *document, struct str text,
                  struct err *err);
 

@@ -1,8 +1,8 @@
 /* budget.h - the most a session may use, as its workflow says: once a sum has reached its limit, no
  * call starts and no movement is entered.
  *
- * Pure: sums come from the fold (spend.h, the counts of turns, what calls that run have told so
- * far), limits from the workflow, and what a person has added to them from session_resume. A
+ * Pure. The sums come from the fold (spend.h, the counts of turns, and what running calls have
+ * reported so far), the limits from the workflow, and additions by a person from session_resume. A
  * running call is finished, or with on_exceed: stop ended once its usage events pass the limit; so
  * a sum exceeds its limit by no more than the calls running at that moment use. A limit holds for
  * the whole session, for the turns of one movement (a group's with its children's), or for all

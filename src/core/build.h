@@ -22,7 +22,7 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
 /* False, with the place and what is wrong there. */
 bool build_fail(struct build *b, const char *path, const char *key, const char *what);
 
-/* A text or, when the key is not there, the empty view. Borrowed from the document. */
+/* Returns a text or, if the key is missing, the empty view. Borrowed from the document. */
 static inline struct str build_text(const json_t *object, const char *key) {
   const json_t *v = json_object_get(object, key);
   return v ? json_view(v) : STR("");
@@ -40,7 +40,7 @@ static inline json_int_t build_count(const json_t *object, const char *key, json
 
 /* --- build/rules.c --- */
 
-/* Reads the rules into m; those of the workflow stand in front. */
+/* Reads the rules into m; the workflow's come first. */
 bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m);
 /* Where `name` leads, as in m->rule_next. */
 bool build_next(struct build *b, struct str name, const char *path, const char *key, int *out);

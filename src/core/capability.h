@@ -33,7 +33,7 @@ struct held {
   bool edits; /* it can change files at all */
   enum held_run run;
   bool served;                       /* a server that segue talks to over the machine's network */
-  const char *but[PERMISSION_COUNT]; /* where it departs from the word; NULL: nowhere */
+  const char *but[PERMISSION_COUNT]; /* how it departs from the permission; NULL: it does not */
 };
 
 struct capability {
@@ -61,9 +61,9 @@ const struct capability *capability_find(const struct capability *table, struct 
  * may be NULL. */
 const char *capability_judge_effort(const struct capability *c, struct str model);
 
-/* Puts into `out`, in words, where this backend departs from a movement's permission;
- * `names_programs`: the movement has `run`. False: it keeps to the permission, and nothing was
- * put. */
+/* Writes to `out`, in words, how this backend departs from a movement's permission;
+ * `names_programs`: the movement has `run`. False: it enforces the permission, and nothing is
+ * written. */
 bool capability_gap(const struct capability *c, enum permission permission, bool names_programs,
                     struct buf *out);
 

@@ -33,7 +33,7 @@ void core_group_free(struct turn *turn);
 bool group_advance(struct step *s, struct turn *turn);
 /* True if the child is no longer wanted: its group has `stop_on: error`, and a sibling failed. */
 bool group_stops(const struct core *core, const struct turn *child);
-/* In a session that goes on, ends the children whose group stops, whatever they were doing. */
+/* Ends, in a resumed session, the children whose group stops, whatever they were doing. */
 void group_settle(struct step *s);
 /* Ends a child's turn, with its rule, or with `error` or `none` for its failure. */
 void group_end_child(struct step *s, struct turn *turn);

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "core/state.h"
 
-/* Puts the key `guards` of a checked document on top of what is there. */
+/* Applies the key `guards` of a checked document on top of the present ones. */
 void guards_read(const json_t *object, struct guards *out);
 
 /* --- for core_apply only --- */

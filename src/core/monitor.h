@@ -3,9 +3,8 @@
  * A monitor counts how often its cycle was completed without a break. When the count reaches
  * `threshold` and the next movement would enter the cycle again, the monitor's own movement is
  * entered instead: a judge, made when the workflow is built, whose rules say where to go. Its
- * answer does not become {previous_response}: the loop goes on with what it had. After its verdict
- * all counts restart; so they do when a movement that the monitor does not ignore leaves the
- * cycle. */
+ * answer does not become {previous_response}; the loop keeps the one it had. All counts restart
+ * after its verdict, and when a movement that the monitor does not ignore leaves the cycle. */
 #ifndef SEGUE_CORE_MONITOR_H
 #define SEGUE_CORE_MONITOR_H
 

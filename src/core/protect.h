@@ -2,7 +2,7 @@
  *
  * Pure. A pattern is a path below the session's folder: * and ? stay within one of its parts, **
  * crosses them; without a slash it is a name anywhere; with a slash at the end it is everything
- * below. A turn's changes are known from its call_end; without them nothing can be said. A turn
+ * below. A turn's changes come from its call_end; without them this module cannot judge. A turn
  * that changed such a path halts before it is judged (reason protected), and a resume means that a
  * person accepts the change. */
 #ifndef SEGUE_CORE_PROTECT_H

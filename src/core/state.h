@@ -95,8 +95,8 @@ enum session_outcome { /* of session_end; RULE_NO_MATCH, MAX_MOVEMENTS and FAILE
 };
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
-/* The status of a session that stopped for this reason: the reason itself if it is one of those
- * three that a person must look at, otherwise "stopped". */
+/* Returns the status of a session that stopped for this reason: the reason itself if a person must
+ * look at it (there are three), otherwise "stopped". */
 const char *session_stop_status(struct str reason);
 /* True if only a person's resume takes it further, not the start of a daemon. */
 bool session_stop_is_for_person(struct str reason);

@@ -49,8 +49,8 @@ void step_effect(struct step *s, enum effect_kind kind, long call, int64_t delay
  * empty; question is for a person, taken, or NULL. step_fail stops because the turn has no rule. */
 void step_end(struct step *s, enum session_outcome outcome, const char *message);
 void step_fail(struct step *s, const struct turn *turn);
-/* Halts this turn until somebody resumes. Whatever its siblings have begun is finished first: the
- * session stops, for the first turn that halted, once nothing is running. A child whose provider
+/* Halts this turn until somebody resumes. What its siblings have begun is finished first; once
+ * nothing is running, the session stops for the first turn that halted. A child whose provider
  * failed is no reason to stop: its turn ends. Returns whether a record was made; takes the
  * question. */
 bool step_halt(struct step *s, const char *reason, struct turn *turn, enum error_class class,
@@ -102,8 +102,8 @@ void step_execute(struct step *s, struct turn *turn, bool raise);
 /* With structured_output: takes the making of the value forward by one record. False: it waits for
  * a call. */
 bool step_shape(struct step *s, struct turn *turn);
-/* Milliseconds that the next call of the movement's work may take: what its time budget leaves, at
- * least 1 and at most `most`. */
+/* Returns how many milliseconds the next call of the movement's work may take: what its time budget
+ * leaves, at least 1 and at most `most`. */
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
 
 /* The options of the movement's work: the user's, the file's, the flags'. NULL: none; owned. */

@@ -1,9 +1,10 @@
 /* texts.h - where each text of a session was first logged, so that a text is stored once.
  *
  * A place is the sequence number of a record and a JSON Pointer in it, written "12#/text". Texts
- * are known by the first 16 bytes of their SHA-256; texts under LIMIT_REF_TEXT_BYTES are not kept
- * (a reference would be as long). Filled by core_apply, live and in recovery alike. It covers the
- * pieces of templates and workflow; the state itself knows where the task and the answers are. */
+ * are identified by the first 16 bytes of their SHA-256; texts under LIMIT_REF_TEXT_BYTES are not
+ * kept (a reference would be as long). Filled by core_apply, live and in recovery alike. It covers
+ * the pieces of templates and workflow; the state itself knows where the task and the answers are.
+ * */
 #ifndef SEGUE_CORE_TEXTS_H
 #define SEGUE_CORE_TEXTS_H
 
@@ -12,8 +13,8 @@
 #include <stdint.h>
 
 /* Which member of the record: /prompt/<index> of a call_start, or persona and so on of
- * /workflow/movements/<index> in session_start. A group's child stands in its group's list there:
- * texts_child_index says which. */
+ * /workflow/movements/<index> in session_start. There a group's child is in its group's list, at
+ * texts_child_index. */
 enum text_field { TEXT_PART, TEXT_PERSONA, TEXT_POLICY, TEXT_KNOWLEDGE, TEXT_INSTRUCTION };
 uint32_t texts_child_index(size_t group, size_t child);
 

@@ -4,8 +4,8 @@
  *   a = abilities_new(api)        from the loop: what only it may look at
  *   abilities_read(a)             in the pool: looks for programs and logins; a new reference
  *   abilities_free(a)             from the loop
- * Model APIs are not asked. Programs are asked for their version behind the answer (versions.h):
- * the next one has it. */
+ * Model APIs are not asked. Programs are asked for their version after the answer (versions.h), so
+ * the next answer has it. */
 #ifndef SEGUE_DAEMON_ABILITIES_H
 #define SEGUE_DAEMON_ABILITIES_H
 

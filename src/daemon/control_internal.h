@@ -50,7 +50,7 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
 
 /* control_begin.c */
 
-/* True: answered, since no session begins or goes on any more. */
+/* True: answered, since no session begins or continues any more. */
 bool control_refuse_draining(const struct control *api, struct server_request *r);
 /* Answers a body that could not be taken. */
 void control_refuse(const struct intake_result *result);

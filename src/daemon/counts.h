@@ -1,4 +1,4 @@
-/* counts.h - GET /v1/audit: the judgments of the daemon's logs counted, with the filters of the
+/* counts.h - GET /v1/audit: counts the judgments of the daemon's logs, with the filters of the
  * command. */
 #ifndef SEGUE_DAEMON_COUNTS_H
 #define SEGUE_DAEMON_COUNTS_H

@@ -6,7 +6,8 @@
  *   due(ctx, id)                       from the loop, once the time (wall clock) has come
  *   deadlines_deinit(&d)               then run the loop once more
  *
- * The clock is looked at at least each LIMIT_DEADLINE_LOOK_MS: machines sleep, clocks jump. */
+ * The clock is checked at least every LIMIT_DEADLINE_LOOK_MS, because machines sleep and clocks
+ * jump. */
 #ifndef SEGUE_DAEMON_DEADLINES_H
 #define SEGUE_DAEMON_DEADLINES_H
 

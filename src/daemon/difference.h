@@ -4,8 +4,8 @@
  *     ask.done(ask.ctx, r, &difference)    from the loop: answers it; not called if the client
  *                                          has left
  *
- * The log is read in the pool, git runs beside the loop, as a tree of `processes`
- * (NULL: it cannot be run). */
+ * The log is read in the pool; git runs as a process of `processes` (NULL: it cannot be run),
+ * without blocking the loop. */
 #ifndef SEGUE_DAEMON_DIFFERENCE_H
 #define SEGUE_DAEMON_DIFFERENCE_H
 
@@ -20,7 +20,7 @@ struct difference {
   bool more_files;    /* than git was asked about */
   const char *why;    /* git could not be asked; or NULL */
   uint64_t sound;     /* records of the log, if it was checked */
-  const char *damage; /* what is wrong with the one behind them; NULL: nothing, or not checked */
+  const char *damage; /* what is wrong with the next one; NULL: nothing, or not checked */
 };
 
 typedef void (*difference_done)(void *ctx, struct server_request *r,

@@ -8,9 +8,9 @@
  *   feed_watch(feed, request, last_seq)   answers a request with the stream behind that record
  *   feed_free(feed)                       when feed_watched is false
  *
- * A watcher holds no copy of the log, only its place in it: a slow one costs its connection and
- * nothing else, until it takes no byte for LIMIT_API_IDLE_S and is hung up on. It comes back with
- * Last-Event-ID. */
+ * A watcher holds no copy of the log, only its place in it. A slow one costs its connection and
+ * nothing else; if it takes no byte for LIMIT_API_IDLE_S, the connection is closed. It comes back
+ * with Last-Event-ID. */
 #ifndef SEGUE_DAEMON_EVENTS_H
 #define SEGUE_DAEMON_EVENTS_H
 

@@ -5,11 +5,10 @@
  *   done(ctx, &result)             from the loop, unless its client has left meanwhile
  *
  * DESIGN. A body of 16 MiB, its workflow and its scenario take some 100 ms to read, check and write
- * to blobs: on the loop, every session would wait for that. So it is done in the loop's pool, by
- * one thread, in their order: the pool's other threads are left to the appends of sessions. Small
- * bodies that wait are read together.
- * What a body would be is looked at before it is read, so that it cannot become more memory than
- * its texts. */
+ * to blobs: on the loop, every session would wait for that. So it is done in the loop's pool, in
+ * order and by one thread: the pool's other threads are left to the appends of sessions. Small
+ * bodies that wait are read together. The size of the result is estimated before a body is read, so
+ * that it cannot take more memory than its texts. */
 #ifndef SEGUE_DAEMON_INTAKE_H
 #define SEGUE_DAEMON_INTAKE_H
 
@@ -38,7 +37,7 @@ struct intake {
   uv_loop_t *loop;
   struct launch_env *env;
   void *ctx;
-  struct list jobs; /* those that are being read; behind them those that wait */
+  struct list jobs; /* those being read; after them those that wait */
   size_t bytes;     /* of all their bodies */
   uv_work_t work;
   struct intake_job *reading[INTAKE_TOGETHER]; /* by the pool, in their order */

@@ -112,7 +112,7 @@ void launch_set_about(struct launch *l, const struct store_ref *log);
 /* Finds the scenario that its config names, unless the fork brought one. From the loop. */
 bool launch_find_scenario(struct launch *l, struct err *err) MUST_CHECK;
 void launch_share(struct launch *l);
-/* False: it cannot go on, err says why; `l` is as after launch_deinit. */
+/* False: it cannot continue, err says why; `l` is as after launch_deinit. */
 bool launch_again(struct launch *l, struct launch_env *env, json_t *config,
                   struct err *err) MUST_CHECK;
 /* Releases what only a start needs: workflow, task. */

@@ -1,4 +1,4 @@
-/* lookup.h - one session as a program wants it: GET .../view, .../turns, .../records and the like.
+/* lookup.h - one session, for programs: GET .../view, .../turns, .../records and the like.
  *
  * The answers are those of `segue show ID --as view`, `segue show ID MOVEMENT#N --as view`, `segue
  * verify --json` and `segue compare --json`, or pieces of the log, read in the pool. A session is

@@ -6,7 +6,7 @@
  *   news_close(&n); news_deinit(&n)       no stream is left; then the loop runs once more
  *
  * An event's id names this start of the daemon and a count. A client that returns with an id of
- * another start, or one no longer kept (LIMIT_CHANGE_COUNT), is first told `reset`: it must list
+ * another start, or one no longer kept (LIMIT_CHANGE_COUNT), first gets `reset`: it must list
  * again. Nothing is kept before the first stream. */
 #ifndef SEGUE_DAEMON_NEWS_H
 #define SEGUE_DAEMON_NEWS_H

@@ -1,4 +1,4 @@
-/* reading.h - requests whose answers need logs to be read, in the pool and never on the loop.
+/* reading.h - answers requests that need logs to be read, in the pool and never on the loop.
  *
  *   readings_init(&rs, loop)
  *   reading_take(&rs, request, work, drop, what)    the request is kept
@@ -42,7 +42,7 @@ struct readings {
 void readings_init(struct readings *rs, uv_loop_t *loop);
 void reading_take(struct readings *rs, struct server_request *r, reading_work work,
                   void (*drop)(void *what), void *what);
-/* item: shelf_find; the request lets go of it. */
+/* item: from shelf_find; the request lets go of it. */
 void reading_take_of(struct readings *rs, struct server_request *r, struct shelf_item *item,
                      reading_work work, void (*drop)(void *what), void *what);
 /* With a shared store, finds the session that the request's path names (an id, a prefix of one, or

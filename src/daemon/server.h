@@ -62,7 +62,7 @@ struct server *server_new(uv_loop_t *loop, const struct control_socket *socket,
 void server_free(struct server *h); /* NULL is fine */
 unsigned server_connections(const struct server *h);
 
-/* Handles a kept request once more, with this for its first {name}; then server_is_again. */
+/* Handles a kept request again, with this for its first {name}; server_is_again is then true. */
 void server_again(struct server_request *r, const char *part);
 bool server_is_again(const struct server_request *r);
 const char *server_part(const struct server_request *r);  /* what stood for {name} */
@@ -80,7 +80,8 @@ bool server_closes(const struct server_request *r);
 
 void server_reply(struct server_request *r, unsigned status, const char *type, struct str bytes);
 void server_reply_json(struct server_request *r, unsigned status, json_t *taken);
-/* application/problem+json (RFC 9457). `members` (taken, may be NULL) stand beside its own. */
+/* Answers with application/problem+json (RFC 9457). `members` (taken, may be NULL) are added to its
+ * own. */
 void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
                     ...) PRINTF_LIKE(4, 5);
 /* Before the reply; at most two. value: up to SERVER_VALUE_BYTES. */

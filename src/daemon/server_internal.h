@@ -85,7 +85,7 @@ struct server {
 
 /* Makes the server run again soon. From anywhere on the loop, even callbacks of libmicrohttpd. */
 void server_want_run(struct server *h);
-/* A suspended request's client has hung up: its keeper is told, and there is no answer. */
+/* Tells the keeper of a suspended request that its client has hung up; there is no answer. */
 void server_request_left(struct server_request *r);
 
 /* Callbacks of libmicrohttpd. */

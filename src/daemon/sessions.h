@@ -44,8 +44,8 @@ enum entry_state {
 
 struct sessions;
 struct daemon_entry;
-/* A client asks that a session goes on (steer) or takes an answer (said), and it does not run here:
- * its log is read back first. */
+/* A client's request to continue a session (steer) or to answer it (said) while it does not run
+ * here: its log is read back first. */
 struct entry_ask {
   bool answers;
   struct steer steer;
@@ -139,11 +139,12 @@ struct daemon_entry *sessions_find(const struct sessions *ss,
  * cancel it. Its state is OVER. */
 struct daemon_entry *sessions_adopt(struct sessions *ss, const char *id, struct err *err);
 
-/* Takes over how a session stands in a shared store. Returns its entry, made if there was none. */
+/* Takes over the status of a session in a shared store. Returns its entry, made if there was none.
+ * */
 struct daemon_entry *sessions_update(struct sessions *ss, struct snapshot *s);
 
 /* Finds the session with this key (unique) that is queued or running; NULL: none. A stopped session
- * is not running, whatever it waits for. */
+ * does not count, whatever it waits for. */
 struct daemon_entry *sessions_with_key(const struct sessions *ss, const char *key);
 
 /* Ends it for good; `changed` comes when that is durable, or cannot be written: it is then
@@ -155,13 +156,12 @@ bool sessions_cancel(struct sessions *ss, struct daemon_entry *e, struct err *er
 /* The client that waited for its answer has left: cancels it, once that can be written. */
 void sessions_leave(struct sessions *ss, struct daemon_entry *e);
 
-/* Queues again a session that is over and unfinished (or waits, but was taken further elsewhere):
- * at once if the next daemon would go on with it too and the steer adds nothing (it is settled
- * here), otherwise once that is durable. Until then it is WRITING, then `changed` comes; if it
- * could not be written, it is still stopped.
- * Refused: ERR_LOCKED, another program owns it; ERR_INVALID, it has ended or was never submitted;
- * ERR_LIMIT, the queue is full; ERR_USAGE, it cannot be taken further so; or its log cannot be
- * used. With a shared store, after sessions_update. */
+/* Queues again a session that is over and unfinished (or waits, but was continued elsewhere): at
+ * once if the next daemon would continue it too and the steer adds nothing (it is settled here),
+ * otherwise once that is durable. Until then it is WRITING, then `changed` comes; if it could not
+ * be written, it is still stopped. Refused: ERR_LOCKED, another program owns it; ERR_INVALID, it
+ * has ended or was never submitted; ERR_LIMIT, the queue is full; ERR_USAGE, it cannot continue
+ * like this; or its log cannot be used. With a shared store, after sessions_update. */
 void sessions_resume(struct sessions *ss, struct daemon_entry *e, struct entry_ask *ask);
 
 /* Gives a person's answer to its question. The answer is on disk once its brief no longer asks
@@ -173,12 +173,12 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
 
 /* True if it waits or runs, so that memory counts; otherwise its log does. */
 bool entry_is_live(const struct daemon_entry *e);
-/* How a live one stands: queued, running, waiting, paused, stopped or an outcome. */
+/* Returns the status of a live session: queued, running, waiting, paused, stopped or an outcome. */
 const char *entry_status(const struct daemon_entry *e);
 const char *entry_message(const struct daemon_entry *e); /* why, or NULL */
 /* True if it waits, but another program runs it or has taken it further: its log counts. */
 bool entry_is_elsewhere(const struct daemon_entry *e);
-/* True, once per silence, if it works and nothing was heard from it for so long. */
+/* True, once per silence, if it works and has been silent for that long. */
 bool entry_is_silent(struct daemon_entry *e, uint64_t after_ms);
 void entry_ref(const struct daemon_entry *e, struct store_ref *ref);
 size_t entry_position(const struct daemon_entry *e); /* in the queue, from 1; 0: it does not wait */

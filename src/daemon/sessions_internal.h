@@ -1,8 +1,8 @@
 /* sessions_internal.h - shared by the parts of sessions.h.
  *
- * sessions.c has the tables and the queue; sessions_shared.c takes up what is in the store;
- * sessions_mend.c what becomes of logs that failed; sessions_ask.c what clients ask of a session:
- * cancel, resume; entry.c how one stands. */
+ * sessions.c has the tables and the queue; sessions_shared.c takes sessions from a shared store;
+ * sessions_mend.c deals with logs that failed; sessions_ask.c does what clients ask of a session:
+ * cancel, resume; entry.c says what status one has. */
 #ifndef SEGUE_DAEMON_SESSIONS_INTERNAL_H
 #define SEGUE_DAEMON_SESSIONS_INTERNAL_H
 
@@ -23,8 +23,8 @@ void entry_opened(struct daemon_entry *e, struct err *err);
 void entry_opened_for(struct daemon_entry *e, const struct err *err);
 /* It is another worker's: that one is asked to end it. */
 void entry_ask_cancel(struct daemon_entry *e);
-/* Looks in the pool at those of others that are watched here, or were asked to end. True: there are
- * any. */
+/* Looks, in the pool, at other workers' sessions that are watched here or were asked to end. True:
+ * there are any. */
 bool sessions_look_at_others(struct sessions *ss);
 void sessions_on_looks(uv_timer_t *timer); /* of `looks` */
 
@@ -55,13 +55,13 @@ void entry_retire(struct daemon_entry *e);
 bool entry_mend_later(struct daemon_entry *e, const struct err *why);
 /* Opens a broken one again as soon as the loop gets to it; this try is not counted. */
 void entry_mend_soon(struct daemon_entry *e);
-/* Cuts the log back to what is certain and lets go of it. False: not even that works. */
+/* Cuts the log back to what is surely on disk and lets go of it. False: not even that works. */
 bool entry_mend_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
 /* Its log is not broken. why NULL: by request. */
 bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) MUST_CHECK;
-/* Lets a stopped one go on with the default answer to its question. */
+/* Continues a stopped session with the default answer to its question. */
 void entry_is_due(struct daemon_entry *e);
-/* The same, once the shared store has said how it stands. */
+/* Does the same, once the shared store has told its status. */
 void sessions_due_later(struct sessions *ss, const char *id);
 void sessions_on_deadline(void *ctx, const char *id);
 

@@ -6,8 +6,8 @@
  *   shelf_free(shelf)                  nothing is held; the loop runs once more
  *
  * From the loop only; a work function of the pool uses item->track while `busy` is its own
- * (reading.h). A track goes when nobody asked for it for LIMIT_SHELF_IDLE_MS; the least recently
- * used one goes when there are too many or they are too big together. */
+ * (reading.h). A track is dropped when nobody asked for it for LIMIT_SHELF_IDLE_MS; when there are
+ * too many, or they are too big together, the least recently used one is dropped. */
 #ifndef SEGUE_DAEMON_SHELF_H
 #define SEGUE_DAEMON_SHELF_H
 

@@ -1,5 +1,5 @@
-/* snapshot.h - how a session stands in a shared store, read in the pool: the loop must not wait for
- * the store's answers.
+/* snapshot.h - the status of a session in a shared store, read in the pool, because the loop must
+ * not wait for the store's answers.
  *
  *   snapshot_take(&s, store, word, settles, &err)     blocking; then sessions_update, on the loop
  *   snapshot_deinit(&s)                               accepts a zeroed one */
@@ -16,7 +16,7 @@ struct snapshot {
 
 /* Is it a whole id, and no prefix or `last`? */
 bool snapshot_is_id(const char *word);
-/* The whole id of a session that is there. Blocking. */
+/* Finds the whole id of a session in the store. Blocking. */
 bool snapshot_find(const struct store *store, const char *word, char id[STORE_ID_BYTES],
                    struct err *err) MUST_CHECK;
 /* word: as store_find takes it. settles: a session whose last record says that it stopped, and that

@@ -1,4 +1,4 @@
-/* socket.h - the control socket: where it is, who owns it, who may speak on it.
+/* socket.h - the control socket: where it is, who owns it, and who may speak on it.
  *
  *   socket_path(option, path, &err)         --socket, else $XDG_RUNTIME_DIR/segue/segue.sock
  *   socket_listen(&s, path, &err)

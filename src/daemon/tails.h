@@ -7,8 +7,8 @@
  *   tails_deinit(&tails)
  *
  * At most LIMIT_TAIL_TEXT_BYTES and LIMIT_TAIL_THINKING_BYTES are kept for a call, and
- * LIMIT_TAIL_ALL_BYTES in all: beyond that the call that was quiet longest goes. Places are bytes
- * since the call began. */
+ * LIMIT_TAIL_ALL_BYTES in all; beyond that, the call that was quiet longest is dropped. Places are
+ * bytes since the call began. */
 #ifndef SEGUE_DAEMON_TAILS_H
 #define SEGUE_DAEMON_TAILS_H
 

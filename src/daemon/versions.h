@@ -1,4 +1,4 @@
-/* versions.h - which version the programs of agents are, asked by running them, and kept.
+/* versions.h - finds out the versions of agents' programs by running them, and keeps the answers.
  *
  *   versions_init(&vs, processes, told, ctx)
  *   versions_known(&vs)              {program: version} of those that answered: a new object

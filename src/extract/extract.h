@@ -108,7 +108,7 @@ struct extract_note {
   bool repaired, duplicate_key;
   const char *outcome; /* static: "chosen", "superseded", "not_valid", "wrong_root", "empty",
                           "inside_broken", ... */
-  size_t error_offset; /* where it broke, else 0 */
+  size_t error_offset; /* where it broke, or 0 */
 };
 
 struct extract_result {

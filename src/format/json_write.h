@@ -16,16 +16,16 @@ void json_write(const json_t *value, struct buf *out);
 void json_write_members(const json_t *object, struct buf *out);
 /* A string; text is UTF-8. */
 void json_write_string(struct str text, struct buf *out);
-/* A real alone: 0.9, 1.0, 1e+300. */
+/* Appends a single real: 0.9, 1.0, 1e+300. */
 void json_write_real(double value, struct buf *out);
 
 /* json_dumps with a result for free(); `flags` are jansson's. NULL: it cannot be written. The
  * original is not used in this program, because its result belongs to jansson's allocator. */
 char *json_dump_text(const json_t *value, size_t flags);
 
-/* A text as a JSON string, whatever its bytes: a last character that was cut off is dropped, other
- * bytes that are not UTF-8 become \\xNN. Never NULL, so that no member vanishes because of its
- * content. */
+/* Makes a JSON string from any bytes: a last character that was cut off is dropped, other bytes
+ * that are not UTF-8 become \\xNN. Never NULL, so that no member vanishes because of its content.
+ * */
 json_t *json_text(struct str text);
 
 /* Levels of arrays and objects in it, up to `max` + 1; it looks no deeper. */

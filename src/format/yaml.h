@@ -6,9 +6,9 @@
  *
  * One document, UTF-8, YAML's core schema: only plain (unquoted) scalars have a type other than
  * text, and only null, ~, true, false, integers and decimals do: no, yes, on and off are texts. A
- * key that stands twice, a << merge key, a tag other than !!str and a number that JSON cannot hold
- * are errors. Anchors and aliases work; what they expand to is bounded in nodes, depth and bytes.
- * JSON is accepted, being a subset of YAML; JSON that libyaml cannot read (surrogate pairs as \u
+ * duplicate key, a << merge key, a tag other than !!str and a number that JSON cannot hold are
+ * errors. Anchors and aliases work; what they expand to is bounded in nodes, depth and bytes. JSON
+ * is accepted, being a subset of YAML; JSON that libyaml cannot read (surrogate pairs as \u
  * escapes) is read by jansson, and all its nodes are then at 1:1.
  *
  * Lines and columns are 1-based; a column counts characters. An aliased node is where its anchor
@@ -70,8 +70,8 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 /* A word for messages: a text, a number, a list, ... */
 const char *yaml_kind_name(enum yaml_kind kind);
 
-/* Where the byte at `offset` of a scalar's text stands; its start when escapes or several lines
- * make that unclear. */
+/* Finds the place of the byte at `offset` of a scalar's text, or the scalar's start if escapes or
+ * several lines make that unclear. */
 void yaml_place(const struct yaml_node *node, size_t offset, int *line, int *column);
 
 /* A new reference, never NULL: the tree was checked by yaml_parse. */

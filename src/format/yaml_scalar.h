@@ -8,7 +8,7 @@
 /* Sets kind and value of a plain scalar from its text. NULL, or what is wrong with it (static). */
 const char *yaml_scalar_resolve(struct yaml_node *node);
 
-/* The tree of a JSON text that jansson accepts, within yaml.h's limits; else NULL. */
+/* Returns the tree of a JSON text that jansson accepts, within yaml.h's limits; otherwise NULL. */
 const struct yaml_node *yaml_json_tree(struct arena *arena, struct str text, size_t max_bytes);
 
 #endif

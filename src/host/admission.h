@@ -1,4 +1,4 @@
-/* admission.h - decides whether a call may go to its provider now, by what all sessions of a host
+/* admission.h - decides whether a call may go to its provider now, from what all sessions of a host
  * share: concurrency limits, cooldowns, circuit breakers.
  *
  *   admission_init(&a, registry)              limits come from the providers' settings
@@ -56,7 +56,7 @@ const char *admission_pool(const struct admission *a, struct str provider);
 /* Calls that are open at the providers of that pool. */
 size_t admission_pool_open(const struct admission *a, const char *pool);
 
-/* The state of one provider, for display. All zero: nothing is known of it. */
+/* The state of one provider, for display. All zero: nothing is known. */
 struct admission_look {
   unsigned limit, open; /* calls at once at most (0: no limit), and now */
   unsigned failures;    /* in a row, that suggest it is down */

@@ -11,8 +11,8 @@
  * keeps only what it has references to. */
 struct provider_registry *backends_new(const struct config *config, struct err *err) MUST_CHECK;
 
-/* Warns of each profile with a mistake in its file: work that does not need it goes on. Commands
- * that list backends report this in their own way. */
+/* Warns of each profile with a mistake in its file; work that does not need the profile goes on.
+ * Commands that list backends report this in their own way. */
 void backends_warn(const struct provider_registry *reg);
 
 /* The profile of that name, even if a model API has taken the name in this run; or NULL. */

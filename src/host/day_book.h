@@ -49,7 +49,7 @@ bool day_book_near(struct day_book *book, const struct day_limits *limits, struc
                    struct budget_hit *hit);
 void day_book_used(struct day_book *book, struct str provider, int64_t used[BUDGET_UNITS]);
 
-/* Each limit and how much of it is used: [{"provider"?, "unit", "used", "limit"}]. New. */
+/* Returns each limit and how much of it is used: [{"provider"?, "unit", "used", "limit"}]. New. */
 json_t *day_book_json(struct day_book *book, const struct day_limits *limits);
 
 #endif

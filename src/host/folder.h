@@ -1,4 +1,4 @@
-/* folder.h - the right to edit a folder: only one session has it at a time, in whatever process.
+/* folder.h - the right to edit a folder, which only one session has at a time, in any process.
  *
  *   right = folder_take(&ask, &holder, &err)    or NULL: `holder` says whose it is, or ERR_LOCKED
  *                                               is set: somebody else is asking, try again soon

@@ -9,7 +9,7 @@
  *   folder_queue_deinit(&q)           nobody is waiting; then run the loop once more
  *
  * A session holds the folder from the first movement that may edit onwards, whatever it runs in
- * between. Rights in other processes are polled for every LIMIT_FOLDER_POLL_MS. */
+ * between. Rights of other processes are polled every LIMIT_FOLDER_POLL_MS. */
 #ifndef SEGUE_HOST_FOLDER_QUEUE_H
 #define SEGUE_HOST_FOLDER_QUEUE_H
 

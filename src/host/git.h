@@ -1,4 +1,4 @@
-/* git.h - runs git's own program beside the loop, with an environment made from nothing.
+/* git.h - runs the program git without blocking the loop, with an environment built from nothing.
  *
  *   git_begin(&git, processes)
  *   git_ask(&git, &ask, done, ctx, &err)    one at a time; `done` comes from the loop
@@ -67,7 +67,7 @@ void git_take_drivers(struct git *git, const struct git_answer *answer);
 /* The same without a loop: waits for the answer, which belongs to the caller: git_answer_deinit. */
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
 void git_answer_deinit(struct git_answer *answer);
-/* Appends what git said, on one line, without "fatal:" and the like. */
+/* Appends git's message on one line, without "fatal:" and the like. */
 void git_complaint(const struct git_answer *answer, struct buf *out);
 
 #endif

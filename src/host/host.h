@@ -116,22 +116,22 @@ typedef bool (*setup_fn)(void *ctx, const json_t *config, struct session_setup *
  * session_free may follow at once. */
 struct session *host_open(struct host *host, const struct store_ref *ref,
                           const struct watcher *watcher, void *ctx, struct err *err);
-/* Lets an opened session go on as soon as the loop runs; a finished one stays as it is. A session
- * whose config says `submitted` and that has only its first record begins; all others get a
+/* Lets an opened session continue as soon as the loop runs; a finished one stays as it is. A
+ * session whose config says `submitted` and that has only its first record begins; all others get a
  * session_resume. steer: what a person says with it, see core_steer_check, or NULL; its config,
  * where it has one, is what `choose` is given. False: it cannot go on and err says why; call
  * session_free. */
-/* The same in the pool; `opened` comes from the loop, with NULL and err where host_open says so.
- * The session counts as one of the host's from now on. */
+/* Does the same in the pool; `opened` comes from the loop, with NULL and err if host_open would
+ * fail. The session counts as one of the host's from now on. */
 typedef void (*host_opened_fn)(void *ctx, struct session *s, const struct err *err);
 void host_open_later(struct host *host, const struct store_ref *ref, const struct watcher *watcher,
                      void *ctx, host_opened_fn opened);
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              const struct core_steer *steer, struct err *err) MUST_CHECK;
-/* Lets a session that was started with `hold` go on, once its first record was seen. */
+/* Continues a session that was started with `hold`, once its first record was seen. */
 void host_begin(struct session *s);
-/* For a stopped session that is to wait for its turn, between host_open and session_free: records
- * that it goes on, and does nothing else; host_go, after it was opened again, adds no second
+/* Records that a stopped session goes on, and does nothing else: for a session that will wait for
+ * its turn, between host_open and session_free. When it is opened again, host_go adds no second
  * record. Does not wait for a full disk. */
 void host_accept(struct session *s, const char *reason, const struct core_steer *steer);
 
@@ -142,7 +142,8 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) MUST_CHECK;
 
-/* Another owner may go on with it: ends what is under way and records nothing of it. */
+/* Ends what is under way and records nothing of it, since another owner may continue the session.
+ * */
 void host_lost(struct session *s, const char *why);
 void host_stop(struct session *s, const char *reason, const char *message);
 /* Instead of host_go: stops a session that brought down too many workers. False: it did not. */

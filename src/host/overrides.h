@@ -1,7 +1,7 @@
 /* overrides.h - finds the user's prompt templates that replace nothing.
  *
  * A file prompts/<language>/<name>.md beside config.yaml stands in for the built-in template of
- * that name (config.h reads them). A file with any other name would never be read, so it is
+ * that name (config.h reads them). Files with other names would never be read, so they are
  * reported. Hidden files, editors' copies (*~) and README files are ignored. */
 #ifndef SEGUE_HOST_OVERRIDES_H
 #define SEGUE_HOST_OVERRIDES_H

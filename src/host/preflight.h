@@ -1,5 +1,5 @@
-/* preflight.h - what is checked before any session starts: the workflow's file and its facets, and
- * that every provider its rules can lead to can do what will be asked of it.
+/* preflight.h - checks what can be checked before a session starts: the workflow's file and its
+ * facets, and that every provider its rules can lead to can do what will be asked of it.
  *
  *   wf = preflight_load(source, cwd, config, registry, &errors, &warnings, &marks)
  *   preflight_check(&(struct preflight){.workflow = wf, ...}, &errors, &warnings)
@@ -41,13 +41,13 @@ struct preflight {
   const struct provider_registry *registry;
   const struct workflow_marks *marks; /* or NULL: no places are given */
   bool has_scenario, has_task;
-  /* also checks programs, keys, logins and the task; else only what each provider can do */
+  /* also checks programs, keys, logins and the task; otherwise only what each provider can do */
   bool looks;
   struct preflight_cache *cache; /* or NULL */
   bool by_api; /* messages name members of a request, not options of the command line */
 };
 
-/* Adds to the lists what is not there yet. */
+/* Adds to the lists what they do not have yet. */
 void preflight_check(const struct preflight *p, struct err_list *errors, struct err_list *warnings);
 /* The same for a single error: a session that goes on or is forked, or a single call. False: err is
  * the first. */

@@ -14,7 +14,7 @@
 
 #include "host/session.h"
 
-/* The configuration of a session with that id: a new reference, with `report_dir` where its
+/* Returns the configuration of a session with that id: a new reference, with `report_dir` if its
  * workflow makes reports. */
 json_t *reports_config(const struct host *host, const struct workflow *workflow, const char *id,
                        json_t *config);

@@ -4,8 +4,8 @@
  *   host_reply(session, &said.core, &err)
  *   said_deinit(&said)                       accepts a zeroed one
  *
- * It is said by the user that this process runs as; `name` in the body is the name the person
- * gives, such as the sender of a mail. */
+ * The answer counts as given by the user that this process runs as; `name` in the body is the name
+ * the person gives, such as the sender of a mail. */
 #ifndef SEGUE_HOST_SAID_H
 #define SEGUE_HOST_SAID_H
 

@@ -25,7 +25,7 @@
 
 #include <jansson.h>
 
-/* Reads `sandbox` of config.yaml; NULL: err says where it is wrong. */
+/* Reads `sandbox` of config.yaml; NULL: err says where the mistake is. */
 json_t *sandbox_read(const char *path, const struct yaml_node *node, struct err *err) MUST_CHECK;
 
 /* Makes what a session_start records: the user's settings (NULL: none) with `mechanisms` (level ->
@@ -44,7 +44,7 @@ void sandbox_make_ready(json_t *config);
 const char *sandbox_engine(const json_t *words, const char **why);
 const char *sandbox_mechanism(const json_t *words, const char **why);
 
-/* The version of the kernel's Landlock; 0: it has none. */
+/* Returns the version of the kernel's Landlock; 0: it has none. */
 int sandbox_held_version(void);
 
 /* Checks what would confine calls of this movement by this backend (command: its own program).

@@ -5,9 +5,9 @@
  *   sealer_deinit(&sl)                   nothing is under way: the loop has ended
  *
  * One sync covers everything gathered since the last one, and syncs begin at least
- * LIMIT_LEDGER_SYNC_MS apart. The loop goes on until everything is written. An entry that cannot be
- * written is reported once and made late: when the session is opened again, or the next daemon
- * starts. */
+ * LIMIT_LEDGER_SYNC_MS apart. The loop stays alive until everything is written. An entry that
+ * cannot be written is reported once and made late: when the session is opened again, or the next
+ * daemon starts. */
 #ifndef SEGUE_HOST_SEAL_H
 #define SEGUE_HOST_SEAL_H
 

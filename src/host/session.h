@@ -67,7 +67,7 @@ struct wait { /* a timer for a call's next attempt */
   /* within host_start, host_open or host_go: nobody is told anything yet */                       \
   X(OPENING, SL(RUNNING) | SL(FINISHED))                                                           \
   X(RUNNING, SL(OPENING) | SL(STOPPING) | SL(FINISHING) | SL(BROKEN))                              \
-  /* somebody wants it to end, or waits for its answer: no longer is waited for a full disk */     \
+  /* somebody wants it to end, or waits for its answer: do not wait for a full disk any longer */  \
   X(STOPPING, SL(FINISHING) | SL(BROKEN))                                                          \
   /* its last record is durable; what is under way is being cancelled */                           \
   X(FINISHING, SL(BROKEN) | SL(FINISHED))                                                          \
@@ -133,14 +133,15 @@ void session_set_life(struct session *s, enum session_life life);
 bool session_is_leaving(const struct session *s);
 /* Hands the core an event; what it decides joins the batch being filled. */
 void session_event(struct session *s, struct event *ev);
-/* Tells the watcher that it is over, once nothing of it is under way. */
+/* Tells the watcher that the session is over, once nothing of it is under way. */
 void session_maybe_finish(struct session *s);
 
 /* --- append.c --- */
 
 /* Sends the batch that is being filled, unless one is in flight. */
 void session_flush(struct session *s);
-/* The same once the loop has reported what else ended at this moment: siblings share a sync. */
+/* Does the same once the loop has reported what else ended at this moment, so that siblings share a
+ * sync. */
 void session_flush_soon(struct session *s);
 /* The durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);

@@ -35,8 +35,8 @@ struct solo {
 
 bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
                struct err *err) MUST_CHECK;
-/* For a session that is only begun, for others to go on with: what is asked of it elsewhere is not
- * heard of here. */
+/* For a session that is only begun here and continued by others: requests made elsewhere do not
+ * reach it here. */
 bool solo_init_to_submit(struct solo *solo, const char *logs,
                          const struct provider_registry *registry, struct err *err) MUST_CHECK;
 /* The session is over: solo_run returns when the last handle is closed. */

@@ -6,7 +6,7 @@
  *   host_go(..., &st.core, ...) or host_accept(..., &st.core)
  *   steer_deinit(&st)                            accepts a zeroed one
  *
- * Apart from that, the session goes on with the user's present configuration. */
+ * Otherwise the session continues with the user's present configuration. */
 #ifndef SEGUE_HOST_STEER_H
 #define SEGUE_HOST_STEER_H
 
@@ -32,7 +32,7 @@ bool steer_parse(struct steer *st, const json_t *body, const struct provider_reg
 bool steer_parse_fork(struct steer *st, const json_t *body,
                       const struct provider_registry *registry, struct err *err) MUST_CHECK;
 void steer_set_scenario(struct steer *st, json_t *scenario); /* taken: {path, sha256} */
-/* True if something is said besides that it goes on. */
+/* True if the body says more than that the session continues. */
 bool steer_says(const struct steer *st);
 /* Makes the config and the person; checks that the session can be resumed in this way. */
 bool steer_settle(struct steer *st, const struct core *core, const struct config *user,

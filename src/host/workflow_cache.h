@@ -13,7 +13,7 @@ struct workflow_cache;
 struct workflow_cache *workflow_cache_new(void);
 void workflow_cache_free(struct workflow_cache *cache);
 
-/* For a session_start record: a reference, NULL when it is not there. */
+/* Finds the workflow of a session_start record: a reference, or NULL if it is not cached. */
 struct workflow *workflow_cache_find(struct workflow_cache *cache, const json_t *start);
 void workflow_cache_put(struct workflow_cache *cache, const json_t *start, struct workflow *wf);
 

@@ -7,9 +7,9 @@
  *                                      which a branch of a fixed name is still free
  *
  * A worktree is in worktrees/ of the user's state folder, or where `workspace: {folder}` of the
- * configuration says, and is named after its session (and turn). What a crash left of one that was
- * never recorded as made is removed and made again; no call can have worked in it. The main tree
- * and other people's worktrees are never touched. Each step is a separate run of git. */
+ * configuration says, and is named after its session (and turn). If a crash left a worktree that
+ * was never recorded as made, it is removed and made again; no call can have worked in it. The main
+ * tree and other people's worktrees are never touched. Each step is a separate run of git. */
 #ifndef SEGUE_HOST_WORKTREE_H
 #define SEGUE_HOST_WORKTREE_H
 

@@ -8,10 +8,11 @@
  * It takes CONNECT by name and passes the bytes on without looking at them: nothing is intercepted.
  * A plain request (GET http://HOST/...) is passed to its host in the same way, on a connection for
  * that host alone. Names are looked up here, so its users need no DNS. An address is not a name: it
- * is let through only if the list has that very address. The resolved address decides where a name
- * may lead (address.h): never to link-local addresses, and to loopback only under a loopback name.
+ * is let through only if the list contains exactly that address. The resolved address decides where
+ * a name may lead (address.h): never to link-local addresses, and to loopback only under a loopback
+ * name.
  *
- * Where segue itself has to go through a proxy (`upstream`), so do CONNECTs to other machines. */
+ * If segue itself must use a proxy (`upstream`), CONNECTs to other machines use it too. */
 #ifndef SEGUE_HTTP_PROXY_H
 #define SEGUE_HTTP_PROXY_H
 

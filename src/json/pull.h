@@ -43,8 +43,8 @@ void pull_skip(struct pull *at);
 /* Skips the value and returns its bytes as they are. */
 struct str pull_raw(struct pull *at);
 
-/* The text that raw bytes from pull_text or pull_key stand for: the bytes themselves if they have
- * no escape, otherwise decoded into `scratch`. Broken escapes stay as they are. */
+/* Returns the text that raw bytes from pull_text or pull_key stand for: the bytes themselves if
+ * they have no escape, otherwise decoded into `scratch`. Broken escapes stay as they are. */
 struct str pull_decode(struct str raw, struct buf *scratch);
 
 #endif

@@ -75,10 +75,10 @@ enum jscan_code jscan_value(struct jscan *js, size_t from, struct jscan_result *
 enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size_t *len,
                              size_t *end);
 
-/* Crosses a string as strictly, from behind its opening quote, and decodes nothing: the offset
- * behind its closing quote, or 0 where it fails. *escaped: there are escapes in it. */
+/* Crosses a string just as strictly without decoding it. `from` is after its opening quote; returns
+ * the offset after its closing quote, or 0 if it is not valid. *escaped: it contains escapes. */
 size_t jscan_cross(const char *text, size_t n, size_t from, bool *escaped);
-/* Appends what stands between the quotes of a string that was crossed, decoded. */
+/* Appends the decoded text between the quotes of a string that was crossed. */
 void jscan_decode(struct str raw, struct buf *out);
 
 /* Reads a number; *end is the offset after it, or of the failure. */

@@ -3,9 +3,9 @@
  *   all("X")        every child's label is X, and there is one
  *   all("X", "Y")   as many children as labels, the first X, the second Y
  *   any("X", "Y")   some child's label is one of them
- * Labels may stand in quotes, with \" and \\, or bare. `error` is a child that failed, `none` one
- * without a verdict. Read into an expression over `parts`, so that the evaluator of when() handles
- * these too. The forms are those of takt 0.39.0. */
+ * A label may be quoted, with \" and \\, or bare. `error` is a child that failed, `none` a child
+ * without a verdict. The rule becomes an expression over `parts`, so that the evaluator of when()
+ * handles it too. The forms are those of takt 0.39.0. */
 #ifndef SEGUE_JUDGE_AGGREGATE_H
 #define SEGUE_JUDGE_AGGREGATE_H
 

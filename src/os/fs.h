@@ -26,7 +26,7 @@ bool fs_lock_is_taken(int number);
 /* Does another descriptor hold the lock now? Also false if that cannot be known. */
 bool fs_is_locked(int fd);
 
-/* A path that leads to an open file again, whatever became of its name. Needs /proc. */
+/* Writes a path that opens the same file again, even if it was renamed or removed. Needs /proc. */
 enum { FS_PATH_BYTES = 32 };
 void fs_path_of(int fd, char path[FS_PATH_BYTES]);
 

@@ -22,9 +22,9 @@ struct process_limits;
 /* True if groups from group_new can enforce limits. It only looks, for reports; once
  * group_can_limit was called, it returns that answer. */
 bool group_may_limit(void);
-/* The same for those who run calls: makes it so, and keeps the first answer. Delegates the
- * controllers to groups below. If this process is alone in its group it first moves into one below,
- * since a group with processes in it cannot delegate. */
+/* Also sets it up, for a program that runs calls, and keeps the first answer: delegates the
+ * controllers to the groups below. If this process is alone in its group it first moves into one
+ * below, since a group with processes in it cannot delegate. */
 bool group_can_limit(void);
 /* For tests: the look at the folder of our own group. */
 bool group_may_limit_folder(int dir);

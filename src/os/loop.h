@@ -20,12 +20,12 @@
 bool loop_init(uv_loop_t *loop, struct err *err) MUST_CHECK;
 
 void loop_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb run, uv_after_work_cb done);
-/* The same for short work of which there is much, such as a write and a sync: what comes in one
- * turn of the loop goes to the pool together, before the loop waits. A thread that gets several
- * calls `begin` of each before the first `run`, so that what they begin goes on meanwhile. */
+/* Does the same for frequent short work, such as a write and a sync: the work of one turn of the
+ * loop goes to the pool together, before the loop waits. A thread that gets several calls each
+ * one's `begin` before the first `run`, so that what they begin proceeds meanwhile. */
 void loop_work_soon(uv_loop_t *loop, uv_work_t *work, uv_work_cb begin, uv_work_cb run,
                     uv_after_work_cb done);
-/* The version of the library behind it. */
+/* Returns the version of libuv. */
 const char *loop_library(void);
 
 #endif

@@ -30,7 +30,7 @@
 #include <uv.h>
 
 /* Finds the shim (beside our executable, else ../libexec/segue/ from there, else $SEGUE_SHIM, which
- * is for tests), makes us a subreaper. Children that we already have (inherited over exec) are
+ * is for tests) and makes us a subreaper. Children that we already have (inherited over exec) are
  * noted and never touched. NULL: err says what is missing and where it was looked for. */
 struct process_table;
 struct process_table *process_table_new(uv_loop_t *loop, struct err *err) MUST_CHECK;
@@ -66,7 +66,7 @@ struct process_spec {
   struct process_limits limits;
   const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
   size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */
-  bool stdin_open;    /* stdin stays open behind stdin_bytes: process_write, process_close_stdin */
+  bool stdin_open;    /* stdin stays open after stdin_bytes: process_write, process_close_stdin */
   size_t stdout_max;  /* bytes kept, 0 = LIMIT_OUTPUT_BYTES; see head_tail.h */
   size_t stderr_max;  /* bytes kept, 0 = LIMIT_STDERR_BYTES */
   bool keep_nothing;  /* on_output keeps what matters; out and err of the result stay empty */
@@ -97,12 +97,11 @@ struct process_result {
   int signal;           /* 0: not killed by one */
   struct buf out, err;  /* cut and dropped say what is missing; buf_take is allowed in on_end */
   bool memory_reached;  /* the kernel killed one of its processes for its limit of memory */
-  bool ended_early;     /* by process_finish_early or closed_ms; exit_code and signal tell only
-                           what it made of that */
+  bool ended_early;     /* by process_finish_early or closed_ms; exit_code, signal: its reaction */
   bool pipes_held;      /* something held stdout or stderr open after the exit; it was killed */
-  bool stdin_unread;    /* not all of stdin could be written, which alone is not a failure */
+  bool stdin_unread;    /* not all of stdin could be written; by itself that is no failure */
   bool survivors;       /* LIMIT_SWEEP_WAIT_MS was over and something could not be killed */
-  uint64_t duration_ms; /* until the program's exit was seen, else until the tree was dead */
+  uint64_t duration_ms; /* until the program's exit was seen, or else until the tree was dead */
 };
 
 /* Called for every piece of output as it comes, whatever is kept; fd is 1 or 2. The bytes are
@@ -132,8 +131,8 @@ bool process_write(struct process *p, struct str bytes);
 void process_close_stdin(struct process *p);
 /* The program is working though it prints nothing: restarts the stall limit. */
 void process_note_progress(struct process *p);
-/* The answer is there: ends the program like process_cancel, but as PROCESS_END_EXITED with its own
- * reaction to TERM; does nothing if it has already ended. */
+/* Ends a program whose answer is complete: like process_cancel, but as PROCESS_END_EXITED with the
+ * program's own reaction to TERM. Does nothing if it has already ended. */
 void process_finish_early(struct process *p);
 
 /* Sends TERM to the program and, after LIMIT_TERM_GRACE_MS, KILL to all that is left; then on_end
@@ -141,7 +140,8 @@ void process_finish_early(struct process *p);
  * on_end. */
 void process_cancel(struct process *p);
 
-/* The life of a process; X(state, the states it may move to). process_set_state() alone moves. */
+/* The states of a process: X(state, the states it may move to). Only process_set_state() moves it.
+ * */
 #define PROCESS_STATES(X)                                                                          \
   /* the shim was spawned; no word yet from it */                                                  \
   X(STARTING, PS(RUNNING) | PS(ENDING) | PS(ORPHANED) | PS(CLOSING))                               \
@@ -173,9 +173,9 @@ void process_search_path(const char *given, struct buf *out);
 /* Builds a complete environment from nothing: PATH HOME USER LOGNAME SHELL LANG LC_ALL LC_CTYPE TZ
  * as far as we have them, TERM=dumb, TMPDIR=tmpdir (NULL: none), then `extra_names` copied from our
  * environment where set, then `assignments` ("NAME=value"); the last one of a name wins. Both lists
- * are NULL-ended or NULL. SEGUE_*, NOTIFY_SOCKET and the like are never copied, only assigned, and
- * whatever PATH is given passes process_search_path. Everything lives in `a`. NULL: an entry is not
- * a name or not an assignment. */
+ * are NULL-ended or NULL. SEGUE_*, NOTIFY_SOCKET and the like are never copied, only assigned; a
+ * PATH always passes through process_search_path. Everything lives in `a`. NULL: an entry is not a
+ * name or not an assignment. */
 const char *const *process_env_build(struct arena *a, const char *tmpdir,
                                      const char *const *extra_names, const char *const *assignments,
                                      struct err *err) MUST_CHECK;

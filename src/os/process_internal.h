@@ -17,8 +17,8 @@
 
 enum { FD_ABOVE_SHIM = 10 }; /* no descriptor of ours that the shim gets has a smaller number */
 
-/* The loop watches these for one process: our ends of four pipes and the shim's pidfd (the pipes
- * alone could be held open by somebody else). */
+/* The loop watches these for one process: our ends of four pipes, and the shim's pidfd, because
+ * another process could hold the pipes open. */
 enum channel_id {
   CHANNEL_IN,
   CHANNEL_OUT,
@@ -92,7 +92,7 @@ enum event {
 };
 
 void process_event(struct process *p, enum event event);
-/* Sets the timer anew, to when EVENT_TIME is due in this state. */
+/* Sets the timer to when EVENT_TIME is due in this state. */
 void process_set_timer(struct process *p);
 /* One of its handles is closed; after the last one, on_end is called and the process is freed. */
 void process_handle_closed(struct process *p);

@@ -6,14 +6,14 @@
  *   s = sandbox_new(kept, key, &plan, &err)   NULL: the kernel cannot hold what it asks for
  *   process_start with spec.sandbox = s; sandbox_free(s) when it has returned
  *
- * Landlock only allows, and what it allows of a folder it allows of all below. So a folder of which
- * a part is not to be read is opened up: its children are listed, now, and each that is not hidden
- * is allowed (what is made in that folder later is not readable, but for what the plan names). What
- * may be read and what may be written are two rulesets, both of which must agree.
+ * Landlock can only allow, and what it allows for a folder it allows for everything below. So a
+ * folder with a part that must not be read is opened up: its present children are listed, and each
+ * that is not hidden is allowed (what is made in that folder later is not readable, except what the
+ * plan names). Reading and writing have a ruleset each, and both must agree.
  *
- * Blocks for as long as a few folders are listed (a home folder of 1,000 entries: some ms), unless
- * the rules of an earlier call serve again (sandbox_kept.h). `key` names all that a plan was made
- * of but for `own`; kept is process_table_sandboxes, or NULL. */
+ * Blocks while a few folders are listed (some ms for a home folder of 1,000 entries), unless the
+ * rules of an earlier call can be used again (sandbox_kept.h). `key` names everything that a plan
+ * was made from except `own`; kept is process_table_sandboxes, or NULL. */
 #ifndef SEGUE_OS_SANDBOX_H
 #define SEGUE_OS_SANDBOX_H
 
@@ -23,14 +23,13 @@
 #include <stdbool.h>
 
 struct sandbox_plan {
-  const char *const *reads;  /* folders and files, absolute; NULL-ended; one that is missing is not
-                                allowed, and no error */
+  const char *const *reads;  /* folders and files, absolute; NULL-ended; a missing one is ignored */
   const char *const *hides;  /* not read although below one of `reads`; a path of `reads` that is
                                 itself below one is allowed all the same */
   const char *const *wholes; /* read, hides or not: the workspace, the call's own folder */
   const char *const *writes; /* read and written, hides or not */
   const char *const *caches; /* written; read but for the hides that are there */
-  const char *const *kept;   /* below `writes`, and not written where the mechanism can (bwrap) */
+  const char *const *kept;   /* below `writes`; read-only with bwrap */
   const char *own;           /* the call's own folder: read and written; or NULL */
   bool lists;                /* names in any folder may be listed, hidden ones' too */
   bool no_internet;          /* no socket that leads out of the machine, or to its ports */
@@ -60,7 +59,7 @@ struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key,
                               const char *own) MUST_CHECK;
 void sandbox_free(struct sandbox *s); /* NULL is fine */
 
-/* For process_start: what the shim is told. */
+/* process_start passes these on to the shim. */
 unsigned sandbox_held(const struct sandbox *s);
 const char *const *sandbox_words(const struct sandbox *s); /* before the program's; may be NULL */
 const char *const *sandbox_envp(const struct sandbox *s);  /* NULL: the program's own */

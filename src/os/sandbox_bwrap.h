@@ -1,12 +1,12 @@
-/* sandbox_bwrap.h - the same plan held by bubblewrap: namespaces of its own for mounts, processes
- * and IPC. What is hidden does not exist there, and what is kept cannot be written although the
- * folder around it can.
+/* sandbox_bwrap.h - enforces the same plan with bubblewrap: its own namespaces for mounts,
+ * processes and IPC. Hidden files do not exist there, and kept ones cannot be written although the
+ * folder around them can.
  *
  *   why = sandbox_bwrap_why_not(path, sizeof path)     NULL: it is at `path`, and may be used
  *   s = sandbox_bwrap_new(path, &plan, cwd, &err)      sandbox.h: as of sandbox_new
  *
- * bwrap is a program of the system's (Debian: bubblewrap), looked for in the system's own folders
- * alone: Ubuntu's AppArmor lets no other than /usr/bin/bwrap make namespaces of users. */
+ * bwrap (Debian: bubblewrap) is looked for only in the system's own folders: Ubuntu's AppArmor lets
+ * only /usr/bin/bwrap make user namespaces. */
 #ifndef SEGUE_OS_SANDBOX_BWRAP_H
 #define SEGUE_OS_SANDBOX_BWRAP_H
 
@@ -19,7 +19,7 @@
  * LIMIT_LOOK_UP_MS: it is asked for each session. */
 const char *sandbox_bwrap_why_not(char *path, size_t size);
 
-/* True where AppArmor gives namespaces of users to programs that it knows alone (Ubuntu 24.04). */
+/* True if AppArmor allows user namespaces only to programs that it knows (Ubuntu 24.04). */
 bool sandbox_bwrap_alone(void);
 
 struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,

@@ -1,14 +1,14 @@
-/* sandbox_container.h - the same plan held by a container of podman's or docker's: the system is an
- * image's, and of this machine there is only what the plan lets it read or write.
+/* sandbox_container.h - enforces the same plan with a podman or docker container: the system is an
+ * image, and of this machine it has only what the plan lets it read or write.
  *
  *   ok = sandbox_find_engine("podman", path, sizeof path)
  *   s = sandbox_container_new(&spec, &err)         sandbox.h: as of sandbox_new
  *   process_start as with others; its variables are the program's with the engine's own
  *
- * podman's processes are children of the call's shim, in its control group: they end with it. Those
- * of docker belong to its daemon; the shim has the container removed when it ends the call. The
- * image must be there: nothing is downloaded. Programs of the plan's `reads` and its hides are not
- * looked at: there is nothing of the machine's system. */
+ * podman's processes are children of the call's shim, in its control group, so they end with it.
+ * docker's belong to its daemon; the shim has the container removed when it ends the call. The
+ * image must exist: nothing is downloaded. Programs in the plan's `reads`, and what it hides, do
+ * not matter: nothing of the machine's system is there. */
 #ifndef SEGUE_OS_SANDBOX_CONTAINER_H
 #define SEGUE_OS_SANDBOX_CONTAINER_H
 

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "os/sandbox.h"
 
-/* `held` of enum shim_held. What the words are made in, borrowed, goes with the sandbox. */
+/* Makes such a sandbox. held: of enum shim_held. It takes the arena in which the words are. */
 struct sandbox *sandbox_of_words(unsigned held, struct arena **arena);
 /* Before the program's own, NULL-ended; envp NULL: the program's. */
 void sandbox_set_words(struct sandbox *s, const char *const *words, const char *const *envp);

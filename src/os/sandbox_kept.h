@@ -1,20 +1,20 @@
-/* sandbox_kept.h - rulesets of what may be read, kept for calls that ask for the same.
+/* sandbox_kept.h - keeps rulesets of what may be read, for later calls that ask for the same.
  *
  *   kept = sandbox_kept_new(loop)         one for a process table, which owns it
  *   s = sandbox_again(kept, key, own)     sandbox.h: NULL: nothing kept holds, so make a new one
  *   sandbox_kept_free(kept)               its memory goes with the next turn of the loop
  *
- * A ruleset allows what was there when it was made. So it serves again only while each folder that
- * was listed has the times, and each path that was named the inode, of that moment, and nothing was
- * mounted since: then a new one would be the same. What was changed less than 50 ms before is not
- * kept, as times of files are no finer than a clock's tick.
+ * A ruleset allows what existed when it was made. So it is used again only while each listed folder
+ * has the same times and each named path the same inode, and nothing was mounted since: then a new
+ * one would be the same. If anything changed less than 50 ms before, the ruleset is not kept,
+ * because file times are no finer than a clock tick.
  *
- * What may be written has one folder of the call's own in it, and a ruleset cannot forget, so none
- * serves twice. While a call runs, one without that folder is made for the next call of its kind:
- * of the very files that the stamps say, so it is right whenever the stamps hold.
+ * The ruleset of what may be written contains the call's own folder and cannot drop it, so it is
+ * never used twice. While a call runs, one without that folder is made for the next call of its
+ * kind, from the files that the stamps name, so it is right as long as the stamps are.
  *
- * A ruleset pins the files that it names, also removed ones: the kept go LIMIT_SANDBOX_KEPT_MS
- * after their last use. */
+ * A ruleset pins the files that it names, even removed ones, so kept rulesets are dropped
+ * LIMIT_SANDBOX_KEPT_MS after their last use. */
 #ifndef SEGUE_OS_SANDBOX_KEPT_H
 #define SEGUE_OS_SANDBOX_KEPT_H
 

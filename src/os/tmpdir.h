@@ -1,9 +1,9 @@
 /* tmpdir.h - a private directory for one call: made before it, removed with all its content after.
  *
- * All of them lie in one folder of the user's, $TMPDIR/segue-UID.tmp (or below /tmp), of mode 0700:
- * so the folder above, which everybody writes in, has nothing new in it with each call, and rules
- * of a sandbox that were made of its list serve again (os/sandbox_kept.h). Where that name is
- * another user's, they lie in the folder above itself.
+ * All of them are in one folder of the user's, $TMPDIR/segue-UID.tmp (or below /tmp), of mode 0700.
+ * So a call adds nothing to the folder above, in which everybody writes, and sandbox rules that
+ * were made from its listing can be used again (os/sandbox_kept.h). If another user has that name,
+ * they are in the folder above itself.
  *
  * These functions block and touch only their arguments: they may run in a pool thread. */
 #ifndef SEGUE_OS_TMPDIR_H
@@ -15,8 +15,8 @@
  * NULL: err is set. */
 char *tmpdir_make(struct err *err) MUST_CHECK;
 
-/* The same with a name of the caller's ("segue-<session>-<call>"), so that what a crash left of the
- * same call is found and removed. Where that name is another user's, a random one is taken. */
+/* Does the same with a given name ("segue-<session>-<call>"), so that what a crash left of the same
+ * call is found and removed. If another user has that name, it takes a random one. */
 char *tmpdir_make_named(const char *name, struct err *err) MUST_CHECK;
 
 /* Removes `path` and everything in it, however deep: never follows a symbolic link, stays on one

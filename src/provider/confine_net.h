@@ -5,8 +5,8 @@
  *   confine_bypass(spec)                   what it reaches without the proxy: NO_PROXY; static
  *   confine_denied(sink, where)            reports to the log what was refused
  *
- * `hosts` of a profile may name a variable of the program's environment: the host is that of its
- * URL. */
+ * `hosts` of a profile may name a variable of the program's environment, for the host of the URL in
+ * it. */
 #ifndef SEGUE_PROVIDER_CONFINE_NET_H
 #define SEGUE_PROVIDER_CONFINE_NET_H
 

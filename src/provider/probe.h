@@ -49,7 +49,7 @@ struct backend_probe *probe_some(const struct provider_registry *registry, const
 /* The same for one provider, without asking. */
 void probe_look(const struct provider *provider, struct backend_probe *out);
 
-/* Takes over what the program of an agent said: it may be too old. */
+/* Notes the version that an agent's program printed; it may be too old. */
 void probe_put_version(struct backend_probe *probe, const struct provider *provider,
                        const char *version);
 

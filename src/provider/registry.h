@@ -22,7 +22,7 @@ bool registry_add(struct provider_registry *reg, const struct provider *provider
 /* Memory that is freed with the registry: the data that providers were given. */
 void registry_keep(struct provider_registry *reg, void *owned, void (*release)(void *owned));
 
-/* Finds what is kept with this release, or NULL. */
+/* Finds what was kept with this release function, or NULL. */
 void *registry_kept(const struct provider_registry *reg, void (*release)(void *owned));
 
 /* NULL when there is none of that name. */

@@ -1,7 +1,7 @@
 /* schema_prompt.h - puts a JSON Schema at the end of a prompt, for backends without an option for
- * it: in the words of describe_request, after a rule. A prompt that already has them, as the core
- * writes them for a movement, is left unchanged; so is one that shows the JSON Schema itself, as a
- * user's own template may. */
+ * it: in the words of describe_request, after a rule. A prompt that already has these words, as the
+ * core writes them for a movement, is left unchanged; so is a prompt that shows the JSON Schema
+ * itself, as a user's own template may. */
 #ifndef SEGUE_PROVIDER_SCHEMA_PROMPT_H
 #define SEGUE_PROVIDER_SCHEMA_PROMPT_H
 

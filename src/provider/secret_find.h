@@ -1,9 +1,9 @@
 /* secret_find.h - which values in a program's environment and command line are secrets.
  *
- * A value is one by its name (it holds KEY, TOKEN, SECRET, PASSWORD or the like), by its form
- * (what vendors' keys begin with), or by its place: a password within an address, a member of
- * such a name within JSON. It does not matter how it got there: passed on from our environment,
- * or written in the user's settings or profile. */
+ * A value is a secret by its name (it holds KEY, TOKEN, SECRET, PASSWORD or the like), by its form
+ * (what vendors' keys begin with), or by its place: a password in an address, a member with such a
+ * name in JSON. It does not matter how it got there: passed on from our environment, or written in
+ * the user's settings or profile. */
 #ifndef SEGUE_PROVIDER_SECRET_FIND_H
 #define SEGUE_PROVIDER_SECRET_FIND_H
 

@@ -4,9 +4,8 @@
  * Two warnings, in the order of the document:
  *  - keyword "required": a required member that takes a fact (a text, a number, a list with a least
  *    length) and neither null nor one of a few values. A model that finds no such fact in its input
- *    must invent one: "required and not nullable: ...". Members that the model itself makes up by
- *    their name (reason, summary, confidence, ...), enum, const, default and booleans are not
- *    meant.
+ * must invent one: "required and not nullable: ...". It leaves out enum, const, default, booleans,
+ * and members whose name says that the model makes them up (reason, summary, confidence, ...).
  *  - keyword "unbounded", once, at "$": no enum, const, bound (minimum, maxLength, pattern, ...)
  *    and no invariant, so that whatever has the right types passes. */
 #ifndef SEGUE_SCHEMA_LINT_H

@@ -1,7 +1,7 @@
 /* outline.h - what a compiled schema says about one place, references and allOf included; internal.
  *
  * A place is a conjunction: the nodes that all apply to one value. outline_of gathers what they
- * say: the types that are left, every op but references and allOf, and the fields of an object with
+ * say: the remaining types, every op except references and allOf, and the fields of an object with
  * the conjunction of each. The renderings and the example are made from that; as they switch over
  * enum op_code, none of them can forget a keyword.
  *
@@ -83,14 +83,15 @@ bool outline_is_false(const struct walk *walk, struct place place);
  * 0: no hint. */
 unsigned outline_hint(const struct outline *outline);
 
-/* The description, else the title, where the place stands, else where it refers to. NULL: none. */
+/* Returns the description or else the title of the place, or else of what it refers to. NULL: none.
+ * */
 const char *outline_description(const struct walk *walk, struct place place,
                                 const struct outline *outline);
-/* The description beside a reference alone: this place's own, not that of its target. */
+/* Returns the description beside a reference: the place's own, not its target's. */
 const char *outline_own_description(const struct walk *walk, struct place place);
-/* The place referred to, without what is said beside the reference. */
+/* Returns the place referred to, without what stands beside the reference. */
 struct place outline_target(struct walk *walk, struct place place);
-/* The value of any keyword of a node as written, where it stands or where it refers to. */
+/* Returns the value of any keyword as written, in the node or in what it refers to. */
 const json_t *outline_raw(const struct walk *walk, uint32_t node, const char *keyword);
 
 /* A number, from 0, for what the place says, equal wherever the same schemas apply; this is how

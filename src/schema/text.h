@@ -1,15 +1,15 @@
-/* text.h - is a value valid for a schema, as text? It is not built for that: for millions of
- * records that are valid nearly all.
+/* text.h - checks JSON text against a schema without building the value: for millions of records,
+ * nearly all of them valid.
  *
  *   struct schema_reader *r = schema_reader_new(schema);      one a thread; borrows the schema
  *   if (schema_reader_takes(r, text)) ... r's members ...     any number of times
  *   schema_reader_free(r);
  *
- * Takes: the text is one object (RFC 8259, as json/scan.h reads it) and nothing else, no member
- * stands twice in it, at any depth, and it is valid. If not, nothing is said: whoever wants to know
- * more builds the value and has it checked (schema.h), which knows every keyword and says what is
- * wrong. A text that is not taken costs at most twice what one costs that is. A reader remembers
- * what was asked of objects with the same members, so the first of each kind take longest. */
+ * A text is taken if it is one object (RFC 8259, as json/scan.h reads it) and nothing else, has no
+ * member twice at any depth, and is valid. If it is not taken, this module does not say why: build
+ * the value and check it with schema.h, which knows every keyword. A text that is not taken costs
+ * at most twice as much as one that is. A reader remembers what was asked of objects with the same
+ * members, so the first objects of each kind take longest. */
 #ifndef SEGUE_SCHEMA_TEXT_H
 #define SEGUE_SCHEMA_TEXT_H
 
@@ -18,7 +18,7 @@
 
 /* A member of the object that was taken last; borrows its text. */
 struct schema_member {
-  struct str key, value; /* as they stand there; of a string without its quotes */
+  struct str key, value; /* as in the text; strings without their quotes */
   json_type type;        /* of true and false: which */
   bool escaped;          /* there are escapes in the string */
 };

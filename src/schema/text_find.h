@@ -8,8 +8,8 @@
 /* Beyond it an object is left to those who build it. */
 enum { TEXT_MEMBERS_MAX = 64 };
 
-/* A value in the text. Scalars were read strictly when it was found; a list or an object was only
- * crossed, and is read strictly by whoever says yes to it. */
+/* A value in the text. A scalar was read strictly when it was found. A list or an object was only
+ * crossed; whoever accepts it must first read it strictly. */
 struct text_value {
   struct str text; /* of a string without its quotes */
   int64_t number;  /* of an integer */
@@ -19,7 +19,7 @@ struct text_value {
 
 struct text_object {
   size_t count;
-  uint64_t bits;        /* of keys: one that is not set is that of no key here */
+  uint64_t bits;        /* of keys: if a bit is not set, no key here has it */
   const char *kind_key; /* see text_kind */
   const struct text_value *kind;
   struct str keys[TEXT_MEMBERS_MAX];
@@ -27,10 +27,10 @@ struct text_object {
 };
 
 size_t text_space(const struct jscan *js, size_t at); /* behind white space */
-/* The value that begins at `at`. The offset behind it, or 0. */
+/* Finds the value that begins at `at`. Returns the offset after it, or 0. */
 size_t text_find_value(const struct jscan *js, size_t at, struct text_value *v);
-/* The members of the object that begins at `at`. The offset behind it, or 0: it is none, or a
- * member stands twice in it, or a key has escapes, or there are too many. */
+/* Finds the members of the object that begins at `at`. Returns the offset after it, or 0: it is not
+ * an object, has a member twice, a key with escapes or too many members. */
 size_t text_find_members(const struct jscan *js, size_t at, struct text_object *o);
 struct text_value *text_member(struct text_object *o, struct str key); /* or NULL */
 

@@ -1,10 +1,11 @@
-/* Internal: what a schema's program asked about an object, for the next one with the same members.
+/* text_plan.h - remembers what a schema's program asked about an object, for the next one with the
+ * same members; internal.
  *
- * Which values a program looks at follows from the object's keys and from the few words that tell
- * kinds of objects apart (conditions). A plan is that for objects that passed: the words, and which
- * node each member's value was asked of, with what it said. An object with the same keys in the
- * same order, of which the words are the same and each of these nodes says the same, passes as
- * well. Whatever no plan takes is for the program.
+ * The object's keys, and the few words that tell kinds of objects apart (conditions), determine
+ * which values a program looks at. A plan records this for objects that passed: the words, and for
+ * each member's value the node that was asked and its answer. An object with the same keys in the
+ * same order passes too if its words are the same and each of these nodes gives the same answer. If
+ * no plan fits, the program decides.
  *
  *   text_trace_begin(&t); ... text_trace_value, text_trace_word ...
  *   text_plans_add(&p, &object, &t)
@@ -17,7 +18,7 @@
 #include "base/arena.h"
 #include "schema/text_find.h"
 
-/* Enough for records; whoever has more is slower and nothing else. */
+/* Enough for records; more only makes it slower. */
 enum { PLAN_STEPS_MAX = 192, PLAN_WORDS_MAX = 48, PLAN_PLACES_MAX = 1024, PLAN_KINDS_MAX = 8 };
 
 struct plan_step { /* what a node must say to a member's value */
@@ -46,8 +47,8 @@ struct text_plan {
   size_t step_count, word_count;
 };
 
-struct plan_place { /* behind some keys; a tree of all that are known */
-  struct str key;   /* "key": as it stands in a text */
+struct plan_place { /* after some keys; a tree of all known ones */
+  struct str key;   /* "key": as in the text */
   struct plan_place *first, *sibling;
   const struct text_plan *plans; /* of objects that end here */
   size_t plan_count;
@@ -67,12 +68,12 @@ void text_trace_word(struct text_trace *t, size_t member, struct str word, bool 
 void text_plans_add(struct text_plans *p, const struct text_object *object,
                     const struct text_trace *t);
 
-/* Finds the members of the object that js begins with, if its keys are known and no white space
- * stands between them: *end is the offset behind it. NULL: nothing is known of it. */
+/* Finds the members of the object that js begins with, if its keys are known and have no white
+ * space between them; *end is the offset after it. NULL: it is not known. */
 const struct plan_place *text_plans_find(const struct text_plans *p, const struct jscan *js,
                                          struct text_object *object, size_t *end);
 
-/* True if its words are those of the plan. */
+/* True if the object's words are those of the plan. */
 bool text_plan_fits(const struct text_plan *plan, const struct text_object *object);
 
 void text_plans_deinit(struct text_plans *p);

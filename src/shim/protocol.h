@@ -7,10 +7,10 @@
  * as 4. HELD is a sum of enum shim_held, in decimal: with SHIM_IN_GROUP the folder of the control
  * group in which the program is to be born is 5; with SHIM_RULES its two Landlock rulesets are 6
  * and 7; with SHIM_LEASED the page of struct shim_lease is 8: the tree is killed without grace when
- * its time is over or its term another one. HELD may go on with `:MEMORY:PIDS:CPUS`, the limits
- * that the program is born with: bytes of data of a process, processes of the user, processors;
- * 0: none. All that HELD asks for holds the program before it is executed, or it is not executed.
- * Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
+ * its time is over or its term another one. HELD may be followed by `:MEMORY:PIDS:CPUS`, the limits
+ * that the program is born with: bytes of data of a process, processes of the user, processors; 0:
+ * none. Everything that HELD asks for is in force before the program is executed, or it is not
+ * executed. Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
  * After DONE the shim exits and has no descendant left.
@@ -74,9 +74,9 @@ struct shim_lease {
   _Atomic uint64_t until_ms; /* CLOCK_BOOTTIME */
 };
 
-/* A session's mark on its programs, which all that they start inherit whatever becomes of their
- * environment: their limit of real-time seconds, which is so high that it limits nothing. One that
- * was lowered can be raised again by root only. 0: that is no session's id. */
+/* Returns a session's mark on its programs, which everything that they start inherits even with
+ * another environment: their limit of real-time seconds, too high to limit anything. Only root can
+ * raise it again once it was lowered. 0: that is no session's id. */
 static inline uint64_t shim_mark_of(const char *session) {
   uint64_t mark = 0;
   size_t digits = 0;

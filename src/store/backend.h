@@ -55,11 +55,11 @@ struct store_ops {
   struct store_log *(*create_later)(struct store *store, const char *id); /* or NULL */
   struct store_log *(*attach)(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                               void *ctx, struct store_mend *mend, struct err *err);
-  /* Makes log->batch durable behind log->bytes; ends in store_append_over, from the loop. */
+  /* Makes log->batch durable after log->bytes; ends with store_append_over, from the loop. */
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
   bool (*settle)(struct store_log *log, struct err *err);
-  /* The session goes on elsewhere: from now on nobody can take the log here. */
+  /* Sets the log aside, since the session continues elsewhere: nobody can take it here any more. */
   bool (*set_aside)(struct store_log *log, struct err *err);
   json_t *(*read)(struct store_log *log, uint64_t seq, struct err *err);
   void (*close)(struct store_log *log); /* frees what is its own, and the log */
@@ -97,8 +97,8 @@ struct store_ops {
 
 extern const struct store_ops files_ops, postgres_ops;
 
-/* The lines of the chains beside the logs, alike for every back end: one composed behind the line
- * with that hash, and one read. */
+/* Lines of the chains beside the logs, the same for every back end: compose one after the line with
+ * that hash, and read one. */
 void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *out,
                     char hash[SHA256_HEX]);
 bool ledger_take(const json_t *line, struct ledger_entry *e);

@@ -1,4 +1,4 @@
-/* brief.h - a log at a glance: whose it is, how far it got, how it stands.
+/* brief.h - a log at a glance: whose it is, how far it got, its status.
  *
  *   brief_feed(&b, record)               live, record by record from the first
  *   brief_read(&b, &ref, &err)           from a log: its first record and the last ones only
@@ -58,7 +58,7 @@ int64_t brief_due_ms(const struct brief *b);
 /* Does it ask the question of that record? */
 bool brief_asks(const struct brief *b, uint64_t question);
 
-/* "waiting" for one that would run but for its `wait`; otherwise its status. */
+/* Returns "waiting" for a session that would run except for its `wait`, otherwise its status. */
 const char *brief_status(const struct brief *b);
 /* A session as the control API and `ls --json` show it (schemas/api.json, Session). message may be
  * NULL, position 0: it is not in the queue. */
@@ -66,7 +66,8 @@ json_t *brief_json(const struct brief *b, const char *id, const char *log, const
                    const char *message, size_t position);
 /* Is `status` one of the comma-separated words of a filter? NULL holds all. */
 bool brief_wanted(const char *filter, const char *status);
-/* Can the filter match a session that has ended, or a bad one, whatever the ledger says of it? */
+/* Can the filter match a session that has ended, or a bad one, whatever the ledger says about it?
+ * */
 bool brief_wants_ended(const char *filter);
 /* False: it has a word that is no status. NULL is fine. */
 bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
@@ -74,8 +75,8 @@ bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 /* It has ended for good; it has stopped and can be resumed. */
 bool brief_is_over(const struct brief *b);
 bool brief_is_stopped(const struct brief *b);
-/* It goes on by itself when a daemon starts: submitted, not ended, and not stopped by or for a
- * user. */
+/* True if it continues by itself when a daemon starts: submitted, not ended, and not stopped by or
+ * for a user. */
 bool brief_goes_on(const struct brief *b);
 
 #endif

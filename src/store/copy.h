@@ -2,9 +2,9 @@
  *
  *   copy_log(&to, &ref, move, &copied, &err)
  *
- * The chain of the log is checked on the way, and a log that is not sound is not copied. Blobs that
- * its records name go first. A session that has not ended can go on in only one place: it is copied
- * only with `move`, and then its source is taken over and set aside. */
+ * The log's chain is checked on the way, and a damaged log is not copied. Blobs that its records
+ * name go first. A session that has not ended can continue in only one place, so it is copied only
+ * with `move`, and then its source is taken over and set aside. */
 #ifndef SEGUE_STORE_COPY_H
 #define SEGUE_STORE_COPY_H
 

@@ -23,7 +23,7 @@ struct files_log *files_log_new(struct store *store, const char *path, int fd);
 void files_path(const struct store *store, const char *id, char *out, size_t room);
 /* The lock dies with the descriptor, so with its owner. */
 bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) MUST_CHECK;
-/* All of it from byte `at` on; false: errno says why. */
+/* Writes all of it from byte `at` on; false: errno says why. */
 bool files_write_all(int fd, const char *p, size_t n, uint64_t at) MUST_CHECK;
 bool files_sync_dir(const char *dir) MUST_CHECK;
 
@@ -49,8 +49,8 @@ bool files_raw_is_owned(const struct store_raw *raw);
 void files_raw_close(struct store_raw *raw);
 
 /* A chain of lines beside the logs, such as "ledger/heads.log". Opening makes it and its folder if
- * missing, and locks it; -1: err says why. Then come the place of its next line, and the number and
- * hash of its last. */
+ * they are missing, and locks it; -1: err says why. It also gives the place of the next line, and
+ * the number and hash of the last. */
 int files_chain_open(const struct store *store, const char *name, struct err *err);
 bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]);
 

@@ -25,7 +25,7 @@ bool heads_load(struct heads *h, const struct store *store, const struct ledger_
 bool heads_parse(struct heads *h, struct str text, struct ledger_end *anchor,
                  struct err *err) MUST_CHECK;
 const struct ledger_entry *heads_of(const struct heads *h, const char *session, size_t *n);
-/* The last of them, or NULL. */
+/* Returns the last of them, or NULL. */
 const struct ledger_entry *heads_last(const struct heads *h, const char *session);
 /* True if it has ended, which is final: nothing need be read to know that. */
 bool heads_ended(const struct heads *h, const char *session);

@@ -15,7 +15,7 @@
 json_t *inbox_list(const struct store *store,
                    const struct brief *(*live)(void *ctx, const char *id), void *ctx,
                    struct err *err);
-/* The questions of one log, whatever its row in the index. */
+/* Adds the questions of one log, whatever its row in the index says. */
 void inbox_add_log(json_t *list, const struct store *store, const char *id);
 
 #endif

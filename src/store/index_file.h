@@ -35,7 +35,7 @@ struct index {
   size_t texts_bytes;
 };
 
-/* The row of an id, whatever became of its log. */
+/* Returns the row of an id, whatever became of its log. */
 const struct index_row *index_find(const struct index *x, const uint64_t id[2]);
 /* The size and time of a log now. */
 bool index_stat(int dir, const char *id, uint64_t *bytes, int64_t *time_ns);

@@ -1,4 +1,4 @@
-/* label.h - people's words on what should have been chosen, kept beside the logs and never in them.
+/* label.h - what people say should have been chosen, kept beside the logs and never in them.
  *
  *   labels_append(&store, labels, n, &err)      durable
  *   labels_read(&store, each, ctx, &err)        all in order; a later one of the same person counts

@@ -21,8 +21,8 @@ void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]);
 
 /* Does it end in a hash, right or wrong? */
 bool line_ends_well(struct str line);
-/* Checks a line's form and hash (without its newline) against that of the record before; `hash` is
- * then this line's. The two must not be the same. */
+/* Checks a line (without its newline): its form, and its hash against the hash of the record
+ * before. `hash` is then this line's; the two must not be the same memory. */
 bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
                 struct err *err) MUST_CHECK;
 /* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds

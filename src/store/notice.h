@@ -14,12 +14,12 @@
 /* question, stop, stall, limit, budget, end, start; NULL ends the list. */
 extern const char *const notice_events[];
 
-/* Appends at most one notice. It is no news that a person at the terminal stopped a session
- * (interrupted), or that a daemon which ends will go on with it later (shutdown). */
+/* Appends at most one notice. A stop by a person at the terminal (interrupted) is no news, nor is
+ * one by a daemon that ends and will continue later (shutdown). */
 void notice_of(const struct brief *b, const struct record *record, json_t *list);
 /* Nothing was heard of its running call for this long. New. */
 json_t *notice_stall(const struct brief *b, uint64_t silent_ms, int64_t now_ms);
-/* A daemon is ready; `waiting` sessions go on. New. */
+/* A daemon is ready, with `waiting` sessions to continue. New. */
 json_t *notice_ready(long waiting, int pid, int64_t now_ms);
 
 #endif

@@ -27,15 +27,15 @@ bool reader_next(struct log_reader *r, struct str *line);
 /* Looks for what was appended since, even in a log that its owner replaced (after a failed sync:
  * the durable part is the same). False: the log is gone. */
 bool reader_again(struct log_reader *r);
-/* Goes on from a byte where a line begins. */
+/* Continues from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
-/* Frees its memory; it will go on where it is. Its lines are no longer valid. */
+/* Frees its memory; reading will continue where it is. Lines from it are no longer valid. */
 void reader_rest(struct log_reader *r);
 bool reader_is_owned(const struct log_reader *r);
 void reader_close(struct log_reader *r);
 
-/* Its bytes, whatever was read as lines: how many there are now; up to `max` of them, 0 at the end,
- * -1 with errno; all n of them. */
+/* Its bytes, whatever was read as lines: how many there are now; read up to `max` (0 at the end, -1
+ * with errno); read all n. */
 uint64_t reader_bytes(const struct log_reader *r);
 ssize_t reader_read(const struct log_reader *r, uint64_t at, char *out, size_t max);
 bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t n) MUST_CHECK;
@@ -45,7 +45,7 @@ struct reader_place {
   uint64_t at;  /* byte */
   uint64_t seq; /* of the record that begins there */
 };
-/* Moves a place behind record `seq`, but not behind byte `end`. */
+/* Moves a place past record `seq`, but not past byte `end`. */
 void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_t seq,
                  uint64_t end);
 

@@ -7,9 +7,10 @@
  *   seats_cool(store, loop, provider, ms)      leave it alone for so long, everywhere
  *
  * `provider` is the name of the account that places belong to: providers with the same `pool`
- * setting share them. A place of a worker whose lease is over counts no more, so none is lost with
- * its worker. News of them: WORKER_SEATS (store/worker.h). With files there is no limit and no
- * pause: nothing here does anything. On the loop's thread; the store is asked in the pool. */
+ * setting share them. The places of a worker whose lease is over no longer count, so none is lost
+ * with its worker. News about places comes as WORKER_SEATS (store/worker.h). With files there is no
+ * limit and no pause, and these functions do nothing. On the loop's thread; the store is asked in
+ * the pool. */
 #ifndef SEGUE_STORE_SEATS_H
 #define SEGUE_STORE_SEATS_H
 
@@ -23,7 +24,7 @@ struct seats_look {
   unsigned limit;   /* calls at once over all workers; 0: no limit */
   uint64_t cool_ms; /* to be left alone from now on */
 };
-/* All zero: nothing is known of it. store: NULL is fine. */
+/* All zero: nothing is known. store: NULL is fine. */
 void seats_look_at(const struct store *store, const char *provider, struct seats_look *out);
 
 /* Owned by who asked, from `done` to seat_leave. */

@@ -4,7 +4,7 @@
  *   select_wants_brief(&s, &brief)     by both ends of its log
  *   select_wants_log(&s, &ref, row)    by all of it: who was called, how it was judged
  *
- * How it stands is left to the caller, who may know more than the log says. */
+ * Its status is left to the caller, who may know more than the log says. */
 #ifndef SEGUE_STORE_SELECT_H
 #define SEGUE_STORE_SELECT_H
 

@@ -1,4 +1,5 @@
-/* shared.h - looks after a shared store: its tables, its state, what its rows say beside its logs.
+/* shared.h - looks after a shared store: its tables, its state, and how its rows compare with its
+ * logs.
  *
  *   shared_init(url, dry_run, &out, &err)    makes the tables, or brings them up to date; out: what
  *                                            was done, or with dry_run the SQL that would be run
@@ -28,8 +29,8 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
 /* A new reference, or NULL. */
 json_t *shared_status(const char *url, struct err *err);
 
-/* ID -> {"worker", "lease_age_s"} of one that a worker holds; {"waits"} of one in the queue: why it
- * is not taken, as a sentence for people. A new reference, or NULL. */
+/* Returns ID -> {"worker", "lease_age_s"} for a session that a worker holds, or {"waits"} for one
+ * in the queue: a sentence for people on why nobody takes it. A new reference, or NULL. */
 json_t *shared_places(const char *url, struct err *err);
 
 bool shared_limit(const char *url, const char *provider, unsigned seats,
@@ -44,8 +45,8 @@ struct shared_finding {
   const char *problem; /* NULL: there is none */
   bool mended;         /* the row says now what the log says */
 };
-/* mend: a row that says something else than a sound log is written anew; never a log. False: the
- * store cannot be read. */
+/* mend: rewrites a row that contradicts its intact log, but never a log. False: the store cannot be
+ * read. */
 bool shared_check(const char *url, bool mend,
                   void (*each)(void *ctx, const struct shared_finding *finding), void *ctx,
                   struct err *err) MUST_CHECK;

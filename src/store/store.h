@@ -75,8 +75,9 @@ bool store_is_held(const struct store *store, const char *right);
 void store_ref(const struct store *store, const char *id, struct store_ref *ref);
 /* False: the name is too long for any log. */
 bool store_ref_named(const char *name, struct store_ref *ref);
-/* Which log a person means: a name, a whole id, a unique prefix of one, or `last`. A word with a
- * slash or .ndjson at its end is a name; any other is one when no id begins with it. */
+/* Finds the log that a person means: a name, a whole id, a unique prefix of one, or `last`. A word
+ * with a slash, or that ends with .ndjson, is a name; any other word is a name if no id begins with
+ * it. */
 bool store_find(const struct store *store, const char *word, struct store_ref *ref,
                 struct err *err) MUST_CHECK;
 /* The store that holds it; its blobs are there. */
@@ -87,7 +88,8 @@ bool store_is_there(const struct store_ref *ref); /* and can be read */
 /* True while a process owns the log. */
 bool store_is_owned(const struct store_ref *ref);
 bool store_bytes(const struct store_ref *ref, uint64_t *bytes) MUST_CHECK;
-/* A number that changes when somebody writes to the log or replaces it; 0 where only segue can. */
+/* Returns a number that changes when somebody writes to the log or replaces it; 0 if only segue
+ * can. */
 uint64_t store_written(const struct store_ref *ref);
 /* For a log whose session never began, or that a person wants gone. */
 void store_remove(const struct store_ref *ref);
@@ -104,11 +106,12 @@ enum store_result {
 
 struct store_log;
 
-/* Threads that the loop's pool should have for appends. A sync waits for the device's flush, and
- * those of other threads at that moment share it: a bare loop of 1,000 logs of five syncs each took
- * 0.2 to 0.3 s from 16 threads, 0.7 s from 4 and 22 s from one (ext4, two processors). So a process
- * of many sessions takes as many as may be, and one of few sessions two a processor: there, more
- * threads sleep most of the time, and each append has to wake one. */
+/* Returns how many threads the loop's pool should have for appends. A sync waits for the device's
+ * flush, and those of other threads at that moment share it: a bare loop of 1,000 logs of five
+ * syncs each took 0.2 to 0.3 s from 16 threads, 0.7 s from 4 and 22 s from one (ext4, two
+ * processors). So a process with many sessions takes as many threads as it may, and one with few
+ * sessions two for each processor: there, more threads would mostly sleep, and each append would
+ * have to wake one. */
 unsigned store_pool_threads(bool many_sessions);
 /* While set for a thread, opening a log there is a bug, and test builds abort. For an event loop,
  * which others wait for. */
@@ -143,9 +146,9 @@ void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
 /* The same batch once more, after STORE_FULL. */
 void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx);
 
-/* The same at once, on the calling thread, where nothing else waits for it: one session on its own
+/* Appends at once on the calling thread, for when nothing else waits for it: one session on its own
  * loop saves two thread switches a sync. STORE_OK: `lines` holds the batch, yours to deinit.
- * STORE_FULL: go on with store_append_again. */
+ * STORE_FULL: continue with store_append_again. */
 enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
                                    struct record *const *records, size_t n, struct buf *lines,
                                    struct err **err); /* NULL, or the reason: free() it */
@@ -170,11 +173,10 @@ json_t *store_read(struct store_log *log, uint64_t seq, struct err *err);
  * name without a folder, as core/contract.h has it. */
 bool store_report_put(const struct store *store, const char *session, const char *file,
                       struct str bytes, struct err *err) MUST_CHECK;
-/* Hashes the file as it is now; false: it is missing, empty (as a crash may leave it) or
- * unreadable. */
+/* Hashes the present file; false: it is missing, empty (as a crash may leave it) or unreadable. */
 bool store_report_sha256(const struct store *store, const char *session, const char *file,
                          char sha256[SHA256_HEX]) MUST_CHECK;
-/* Where they are, as agents are told. */
+/* Returns the path that agents are given. */
 void store_report_folder(const struct store *store, const char *session,
                          char out[STORE_NAME_BYTES]);
 
@@ -186,13 +188,13 @@ bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA
                     struct err *err) MUST_CHECK;
 bool store_blob_get(const struct store *store, const char *sha256, struct buf *out,
                     struct err *err) MUST_CHECK;
-/* For removed logs: collects the blobs that a log names in a set (an object), then removes those of
- * the set that no log of the store names any more. kept: how many stay because they were used a
- * moment ago and their record may still come. */
+/* For removed logs: the first collects in a set (an object) the blobs that a log names; the second
+ * removes those in the set that no log of the store names any more. kept: how many stay because
+ * they were used a moment ago and their record may still come. */
 void store_blobs_named(const struct store_ref *ref, json_t *named);
 bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept,
                        struct err *err) MUST_CHECK;
-/* Where it is, as a person is told. */
+/* Returns where it is, for a person. */
 void store_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 
 #endif

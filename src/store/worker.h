@@ -1,15 +1,17 @@
-/* worker.h - this program as a worker of a shared store: its lease, its labels, what it is told.
+/* worker.h - this program as a worker of a shared store: its lease, its labels, and the news for
+ * it.
  *
  *   worker_be(&options)                  before a store is opened; else as LIMIT_STORE_* says
  *   worker_watch(&store, loop, told, ctx)  what happens to its sessions is told from this loop
  *   worker_unwatch(&store)               before the loop is closed
  *   worker_leave_all()                   at the end of the program: what it holds is let go of
  *
- * A worker begins with the first session that it takes: it has a lease, which a thread renews, and
- * trusts it until the last renewal that was answered was sent, plus five sixths of the lease, by a
- * clock that counts while the machine sleeps. When the trust ends its sessions are another's.
+ * A program becomes a worker with the first session that it takes. It has a lease, which a thread
+ * renews. It trusts the lease for five sixths of its length after it sent the last renewal that was
+ * answered, by a clock that counts while the machine sleeps. When the trust ends, others may take
+ * its sessions.
  *
- * With files there are no workers: nothing here does anything. */
+ * With files there are no workers, and these functions do nothing. */
 #ifndef SEGUE_STORE_WORKER_H
 #define SEGUE_STORE_WORKER_H
 
@@ -40,20 +42,22 @@ void worker_unwatch(struct store *store);
 /* While set for a thread, asking a shared store there is a bug, and test builds abort. For an event
  * loop, which others wait for. Returns what was set before. */
 bool worker_asks_nobody(bool nobody);
-/* The next sessions of the queue, `max` at most, which are held from now on: store_attach them.
- * With 0 too those go back that came in a lost answer. Blocking; from any thread. */
+/* Takes the next sessions of the queue, at most `max`, which are held from now on: store_attach
+ * them. Even with 0 it gives back those that came in a lost answer. Blocking; from any thread. */
 bool worker_claim(struct store *store, size_t max, struct store_id *ids, size_t *count,
                   struct err *err) MUST_CHECK;
-/* Did the store answer when this worker asked it last? For an event loop, which must not wait for
- * one that does not. With files: true. */
+/* Did the store answer this worker's last request? For an event loop, which must not wait for a
+ * silent store. With files: true. */
 bool worker_answers(const struct store *store, struct err *err) MUST_CHECK;
-/* This worker cannot go on with a session (its folder is not here): it claims that one no more for
- * a while, twice as long each time, and another may. why: for whoever asks why it waits. */
+/* Notes that this worker cannot continue a session (its folder is not here): it does not claim that
+ * session for a while, twice as long each time, but another may. why: for whoever asks why it
+ * waits. */
 void worker_pause(struct store *store, const char *id, const char *why);
 /* A request from elsewhere cannot be done: with the end of the log it is forgotten. */
 void worker_refuse(struct store_log *log);
-/* Before the first append to a log that was made with store_create_later: the labels that a worker
- * must have to take the session, an array of texts; else host=NAME, this machine. */
+/* Call it before the first append to a log that was made with store_create_later. labels: those
+ * that a worker must have to take the session, an array of texts; by default host=NAME, this
+ * machine. */
 void worker_place(struct store_log *log, const json_t *labels);
 /* Could they be such labels? */
 bool worker_labels_check(const json_t *labels, struct err *err) MUST_CHECK;
@@ -66,15 +70,15 @@ const char *worker_asked(const struct store_log *log);
 /* How many workers died with the session in their hands since its last turn that ended, as it was
  * attached; *died: the last one's name, borrowed from the log, or "". */
 unsigned worker_deaths(const struct store_log *log, const char **died);
-/* Who goes on with the session, as session_resume has it: {"name"}, and where workers died with it
- * in their hands since its last turn that ended {"after", "deaths", "why"}. New; NULL with files.
+/* Says who continues the session, as in session_resume: {"name"}, and if workers died while they
+ * had it, since the last turn that ended, {"after", "deaths", "why"}. New; NULL with files.
  */
 json_t *worker_json(const struct store_log *log);
 void worker_leave_all(void);
 
-/* Asks the owner of a session, wherever it is, or who takes it next; durable once it is answered.
- * The state that the session is in: ready, held, ended; idle: somebody has to take it; "gone"; or
- * "going": it runs, and there is nothing to resume. */
+/* Asks the owner of a session, wherever it is, or the one who takes it next; the request is durable
+ * once this returns. Returns the state of the session: ready, held, ended; idle: somebody has to
+ * take it; "gone"; or "going": it runs, and there is nothing to resume. */
 bool worker_ask(const struct store_ref *ref, const char *what, char state[16],
                 struct err *err) MUST_CHECK;
 

@@ -4,8 +4,8 @@
  *     git, with GIT_DIR=private_dir and GIT_WORK_TREE=repo.top
  *   repo_deinit(&repo)
  *
- * The stand-in has the repository's objects by reference, a copy of its present index, and nobody's
- * configuration: so git runs no hook, filter or monitor that somebody (such as the agent) has set
+ * The stand-in has the repository's objects by reference, a copy of its present index, and no
+ * configuration. So git runs no hook, filter or monitor that somebody (such as the agent) has set
  * up there, and never writes to the repository's own index. Linked work trees and submodules are
  * followed through their files `.git` and `commondir`.
  *
@@ -31,8 +31,8 @@ void repo_deinit(struct repo *repo);
  * references (reftable) seems to have none. */
 bool repo_has_branch(const struct repo *repo, const char *name);
 
-/* Fills an empty folder. with_index: false where git could not read the copy (a split index);
- * then every file counts as one that git does not know yet. */
+/* Fills an empty folder. with_index: false if git could not read the copy (a split index); then
+ * every file counts as unknown to git. */
 bool repo_stand_in(const struct repo *repo, const char *folder, bool with_index,
                    struct err *err) MUST_CHECK;
 

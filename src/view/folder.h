@@ -1,5 +1,5 @@
-/* folder.h - many sessions as they are shown: the state of each, in classes that matter to a
- * person, with all their judgments counted.
+/* folder.h - many sessions as they are shown: the status of each, in classes that matter to a
+ * person, and all their judgments counted.
  *
  *   view_folder_init(&f)
  *   view_folder_read(&f, &store, &select, n, &err)    those that are wanted, newest first

@@ -32,7 +32,8 @@ bool view_raws_read(struct view_raws *raws, const struct book *book, uint64_t af
                     size_t text_max, struct err *err) MUST_CHECK;
 void view_raws_deinit(struct view_raws *raws);
 
-/* {"records": [...], "next": N or null}: whole records, at most max_bytes of them beside one. */
+/* Returns {"records": [...], "next": N or null}: whole records, one at least and not more than
+ * max_bytes beyond it. */
 json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size_t max_bytes,
                        struct err *err);
 /* {"call": N, "records": [...]}: all records of one call. */

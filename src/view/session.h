@@ -92,7 +92,7 @@ struct view_movement {
   size_t rule_count;
 };
 
-/* A call of it failed, it was found no rule, or it led to ABORT. */
+/* True if one of its calls failed, no rule was found for it, or it led to ABORT. */
 bool view_turn_failed(const struct view_turn *t);
 
 /* A session would be stopped by one of these, see view/bounds.h. */

@@ -1,4 +1,4 @@
-/* skim.h - what a list shows of a session that neither end of its log says: the first line of its
+/* skim.h - what a list shows of a session that is at neither end of its log: the first line of its
  * task, how its judgments were decided, and whether another provider took over.
  *
  *   skim_read(&g, &ref)     of a log over LIMIT_SKIM_BYTES: the task only

@@ -38,10 +38,11 @@ struct view_told {
   json_t *judgment; /* the record; NULL: not judged yet */
 };
 
-/* text_max: bytes of one text that are kept; referred_max: of one that stands elsewhere first. */
+/* text_max: how many bytes of a text are kept; referred_max: of a text that is first found
+ * elsewhere. */
 bool view_told_read(struct view_told *told, const struct book *book, long turn, size_t text_max,
                     size_t referred_max, struct err *err) MUST_CHECK;
-/* Is there a text of which something was cut off? */
+/* Was any of its texts cut? */
 bool view_told_is_cut(const struct view_told *told);
 /* {"judgment": the record or null, "told": [{"title", "pieces": [{"depth", "line"} or {"text",
  * "origin", "more_bytes", "part", "marks": [{"offset", "length", "what"}]}]}]}: a new reference. */

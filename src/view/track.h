@@ -6,8 +6,8 @@
  *   track_bytes(t)           of memory, roughly
  *   track_free(t)
  *
- * One thread at a time, and never on a loop. A log that is damaged, replaced or shorter than before
- * is read from the start. After a failed read there is no view; the next one starts again. */
+ * One thread at a time, and never on a loop. A log that was damaged, replaced or shortened is read
+ * from the start. After a failed read there is no view; the next one starts again. */
 #ifndef SEGUE_VIEW_TRACK_H
 #define SEGUE_VIEW_TRACK_H
 

@@ -18,7 +18,7 @@ void view_put_cost(struct buf *out, const struct spend *s);
 void view_put_dollars(struct buf *out, double cost, bool priced, bool unpriced);
 /* How many bytes of the text fit into max, in whole characters. */
 size_t view_fitting(struct str text, size_t max);
-/* The text, or what of it fits into max bytes and "... (N bytes left out)". */
+/* Appends the text, or as much as fits into max bytes and "... (N bytes left out)". */
 struct str view_cut(struct arena *arena, struct str text, size_t max);
 /* "verified: 73 records, complete, sealed"; what follows when it is bad. */
 void view_put_proof(struct buf *out, const struct verify_result *r);

@@ -13,7 +13,7 @@ enum {
   LIMIT_COMPARE_TEXTS = 20,                  /* turns whose answers are shown line by line */
   LIMIT_COMPARE_TEXT_BYTES = 256 * 1024,     /* of one of them */
   LIMIT_COMPARE_LINES = 200,                 /* of one of them, on the page */
-  LIMIT_COMPARE_PAGE_BYTES = 8 * 1024 * 1024 /* `all`: no text begins behind so much of the page */
+  LIMIT_COMPARE_PAGE_BYTES = 8 * 1024 * 1024 /* `all`: no text begins once the page is this long */
 };
 
 /* all: every row and line, as far as that fits. */

@@ -11,7 +11,7 @@
 #include "view/folder.h"
 #include "view/session.h"
 
-/* The text, or as much of it as costs at most max bytes, with a note. */
+/* Appends the text, or as much of it as costs at most max bytes, with a note. */
 struct str fit_text(struct arena *arena, struct str text, size_t max);
 void fit_folder(struct view_folder *f);
 void fit_session(struct view_session *v, size_t session_count);

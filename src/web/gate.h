@@ -44,7 +44,7 @@ void gate_pass_code(struct gate_pass *p, bool read_only, int64_t now_ms,
                     char code[GATE_CODE_BYTES]);
 unsigned gate_pass_enter(struct gate_pass *p, const char *code, int64_t now_ms,
                          char cookie[GATE_COOKIE_BYTES]);
-/* cookies: the header Cookie, with those of other programs in it; or NULL. */
+/* cookies: the header Cookie, which may hold those of other programs too; or NULL. */
 struct gate_browser *gate_pass_know(struct gate_pass *p, const char *cookies, int64_t now_ms);
 void gate_pass_revoke(struct gate_pass *p);
 

@@ -5,7 +5,7 @@
  *   HTML(&h, "<td"); HTML_ATTR(&h, "title", text); HTML(&h, ">");
  *   html_text(&h, text); HTML(&h, "</td>");
  *
- * A text between `<` and `>`, or an attribute outside, is a bug of the caller and aborts. No
+ * A text between `<` and `>`, or an attribute outside, is a bug in the caller and aborts. No
  * attribute can do anything: href only leads to a place named by the caller, with one part of a
  * path from outside, percent-encoded; style, src and on... cannot be written. */
 #ifndef SEGUE_WEB_HTML_H
@@ -44,7 +44,7 @@ void html_link(struct html *h, const char *before, struct str part, const char *
 void html_link_query(struct html *h, const char *name, const char *sign, const char *value,
                      struct str q);
 
-/* href of a session's turn, in the window. */
+/* Writes the href of a session's turn, in the window. */
 void html_link2(struct html *h, struct str id, struct str turn);
 
 /* href of the page of a text of a session, such as that at 33#/text, from a byte on; session empty:
@@ -54,9 +54,9 @@ void html_link_text(struct html *h, struct str session, struct str ref, size_t f
 void html_text(struct html *h, struct str text);
 void html_puts(struct html *h, const char *text);
 void html_printf(struct html *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* A text of somebody's, of its own direction: <bdi>text</bdi>. */
+/* Writes somebody's text with its own direction: <bdi>text</bdi>. */
 void html_said(struct html *h, struct str text);
-/* The bytes of a file that is compiled in (base/resource.h), as they are: style and scripts. */
+/* Writes the raw bytes of a file that is compiled in (base/resource.h): style and scripts. */
 void html_resource(struct html *h, const char *name);
 
 #endif

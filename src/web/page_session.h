@@ -10,10 +10,11 @@ struct html page_html(const struct page_ask *ask, struct buf *out);
 void page_begin(struct html *h, const char *title, const char *watch);
 /* A page that says why there is no other one: 404. */
 unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err);
-/* How the daemon says that a session stands; NULL: its log says all. */
+/* Returns the session's status according to the daemon; NULL: the log says everything. */
 const struct page_live *page_live_of(const struct page_ask *ask, const char *id);
 
-/* The session's track, read: the asked one's, else *own, which is the caller's to free. */
+/* Returns the session's track after a read: the one that was given, or else *own, which the caller
+ * frees. */
 struct track *page_track(const struct page_ask *ask, struct track **own, struct err *err);
 
 unsigned page_session(const struct page_ask *ask, struct buf *out);

@@ -11,7 +11,7 @@
 #include "view/told.h"
 #include "web/html.h"
 
-/* The frame of a page that is one file: its style stands in it, allowed by its hash. */
+/* Writes the frame of a page that is one file: its style is inside, allowed by its hash. */
 void part_begin_file(struct html *h, struct str title);
 void part_end_file(struct html *h);
 /* The frame of a page of the window; watch: the address of what tells its changes, below the root,
@@ -24,14 +24,14 @@ void part_when(struct html *h, int64_t real_ms);
 /* "since 3 min", "in 5 min" or, when it has passed, "5 min ago"; the same in full. */
 void part_since(struct html *h, int64_t real_ms);
 void part_until(struct html *h, int64_t real_ms);
-/* The same for a time as records have it; another text is shown as it is. */
+/* Does the same for a time as in a record; any other text is shown as it is. */
 void part_time(struct html *h, struct str text);
 /* An id or a command, in the window with a button that copies it. */
 void part_code(struct html *h, struct str text);
-/* Such a button alone, right behind the element whose text it copies. */
+/* Writes only the button, right after the element whose text it copies. */
 void part_copy(struct html *h, struct str text);
-/* The end of a text that was cut: how much of it is shown, and in the window a link to all of it.
- * Every text that is cut ends in this; of one that is whole nothing is written. */
+/* Writes the end of a text that was cut: how much of it is shown, and in the window a link to all
+ * of it. Every text that is cut ends with this; after a whole text it writes nothing. */
 struct part_cut {
   size_t shown, bytes; /* of the text */
   struct str ref;      /* where it stands in its log, such as 33#/text; or empty: */
@@ -41,7 +41,7 @@ struct part_cut {
 };
 enum { PART_WHOLE_BYTES = 1024 * 1024 };
 void part_cut(struct html *h, const struct part_cut *cut);
-/* A text in a frame of its own: at most max bytes of it, and such an end. cut: all but `shown`. */
+/* Writes a text in a frame: at most max bytes of it, and such an end. cut: all but `shown`. */
 void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut);
 /* One row of words and values. */
 void part_fact(struct html *h, const char *name, struct str value);
@@ -61,10 +61,11 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
 void part_totals(struct html *h, const struct view_session *v);
 /* Says what follows when its log is not what was written; nothing when it is. */
 void part_banner(struct html *h, const struct view_session *v);
-/* The same of any log: whose, how many records are sound, what is wrong with the one behind. */
+/* Does the same for any log: whose it is, how many records are intact, what is wrong with the next
+ * one. */
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
 
-/* Tells what a session does or waits for, why it goes on, and what would stop it. */
+/* Shows what a session does or waits for, why, and what would stop it. */
 void part_now(struct html *h, const struct view_session *v);
 
 /* The field that a text is looked for with in a session; text: what was looked for. */
@@ -75,14 +76,14 @@ void part_find_form(struct html *h, struct str text);
 void part_acts(struct html *h, const struct view_session *v, bool asks);
 /* Takes a session further that stopped, from a page that is not its own. */
 void part_resume(struct html *h, const char *id, struct str status);
-/* Where is said how an action ended; once a page that has any. */
+/* Writes the place that shows how an action ended; once for each page with actions. */
 void part_acted(struct html *h);
 
 /* Lists the questions that wait for persons (store/inbox.h, view/asked.h); acts: with the forms of
  * an answer. */
 void part_questions(struct html *h, const json_t *list, bool acts);
 
-/* One judgment; command: what prints all of it, for texts that were cut. */
+/* Writes one judgment; command: the command that prints all of it, for texts that were cut. */
 void part_told(struct html *h, const struct view_told *told, struct str command);
 
 /* Many sessions: the rows of one class, and the tables of their audit. */

@@ -1,10 +1,10 @@
 /* rails.h - a workflow's graph as rows in the file's order with its edges as rails beside them, in
  * SVG: down on the right, back on the left, each with how often it was taken.
  *
- * The drawing stands in the first cell of a table, over all of its rows (RAILS_ROW_EM high each);
- * the rows carry the words, and are what is read aloud: movements, then COMPLETE, then ABORT. Lanes
- * are given out greedily, so nothing moves while a session runs. Edges beyond RAILS_LANES lanes are
- * left to the words. */
+ * The drawing is in the first cell of a table and spans all its rows (RAILS_ROW_EM high each). The
+ * rows have the words, which screen readers read: movements, then COMPLETE, then ABORT. Lanes are
+ * assigned greedily, so nothing moves while a session runs. Edges beyond RAILS_LANES lanes are not
+ * drawn; the words still name them. */
 #ifndef SEGUE_WEB_RAILS_H
 #define SEGUE_WEB_RAILS_H
 

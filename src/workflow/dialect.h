@@ -1,10 +1,10 @@
 /* dialect.h - words of other runners' workflow files that segue does not have.
  *
- * A file of the February 2026 dialect of takt is read as it is wherever the word means something
- * here or can be left out. A word that only configures is a key of type KEY_NOTED in core/keys.h:
- * it loads with one warning. A word that would change where a session goes is refused, and the
- * message says what to write instead: guessing a similar key would mislead. Source of the words:
- * takt 0.13.0 and 0.39.0. */
+ * A file in takt's dialect of February 2026 is read as it is if its words mean something here or
+ * can be left out. A word that only configures is a key of type KEY_NOTED in core/keys.h: it loads
+ * with one warning. A word that would change where a session goes is refused, and the message says
+ * what to write instead: guessing a similar key would mislead. Source of the words: takt 0.13.0 and
+ * 0.39.0. */
 #ifndef SEGUE_WORKFLOW_DIALECT_H
 #define SEGUE_WORKFLOW_DIALECT_H
 
@@ -24,8 +24,8 @@ bool dialect_plain_condition(struct arena *arena, struct str condition, struct s
  * itself: a tool that writes is permission: edit, Bash(PROGRAM *) is a program of run. */
 void dialect_take_tools(const json_t *tools, json_t *movement);
 
-/* Why {name} in a text is left as it is, though another runner would fill it; NULL: not such a
- * name. */
+/* Says why {name} in a text is left as it is, though another runner would fill it in; NULL: not
+ * such a name. */
 const char *dialect_variable(struct str name);
 
 #endif

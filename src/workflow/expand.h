@@ -8,8 +8,7 @@
  * A called workflow is a path below the calling file's folder, or a name: NAME.yaml beside the
  * calling file, in the user's folder of workflows, among those that come with segue. A fragment is
  * such a path, or fragments/NAME.yaml where facets are looked for. Its movements inherit provider,
- * model, options and judge from their own file and, where that leaves them open, from the calling
- * one.
+ * model, options and judge from their own file or, if that does not set them, from the calling one.
  *
  * Depth, calls, movements and nodes are bounded by limits.h; a call that leads back is an error. */
 #ifndef SEGUE_WORKFLOW_EXPAND_H

@@ -1,5 +1,5 @@
 /* expand_part.h - what the parts of expand.h share: expand.c flattens calls, expand_copy.c copies
- * movements into the place where they are called, called.c reads the files that are. */
+ * movements into the place where they are called, called.c reads the called files. */
 #ifndef SEGUE_WORKFLOW_EXPAND_PART_H
 #define SEGUE_WORKFLOW_EXPAND_PART_H
 
@@ -15,7 +15,7 @@ struct param {
   struct str description;
 };
 
-/* One file that is called, or the one that a session is made of. */
+/* A called file, or the file that a session is made from. */
 struct called {
   dev_t device;
   ino_t inode;
@@ -35,7 +35,7 @@ struct expand {
   bool full; /* a bound was met and reported */
 };
 
-/* A file where it is called. */
+/* A called file, at one place that calls it. */
 struct instance {
   struct origin origin;
   const struct called *called;
@@ -57,7 +57,7 @@ void called_declare(struct expand *e, struct called *c);
 /* Values for the params of `c`, from the pairs of `args` (or NULL), which is a text of `x`. */
 void called_scope(struct expand *e, const struct instance *x, const struct yaml_node *call,
                   const struct yaml_node *args, const struct called *c, struct name_scope *scope);
-/* The same of the session's own file, from outside. A new reference. */
+/* Does the same for the session's own file, from outside. A new reference. */
 json_t *called_inputs(struct expand *e, const struct called *c, struct name_scope *scope);
 
 /* --- expand_copy.c --- */
@@ -67,13 +67,13 @@ struct str expand_text(struct expand *e, const struct instance *x, const struct 
 /* A movement of `x` under its full name, with what it inherits. */
 const struct yaml_node *expand_movement(struct expand *e, const struct instance *x,
                                         const struct yaml_node *movement);
-/* A node and all below it, for this origin, as they are. */
+/* Copies a node and all below it unchanged, for this origin. */
 const struct yaml_node *expand_plain(struct expand *e, const struct yaml_origin *origin,
                                      const struct yaml_node *node);
-/* The root of the session's own file, with these movements instead of its own. */
+/* Returns the root of the session's own file, with these movements instead of its own. */
 const struct yaml_node *expand_root(struct expand *e, const struct instance *x,
                                     const struct yaml_node **movements, size_t count);
-/* Its name: `name`, else the last part of `uses`; NULL: it has none. */
+/* Returns its name: `name`, or else the last part of `uses`; NULL: it has none. */
 const struct yaml_node *expand_name(struct expand *e, const struct yaml_node *movement);
 /* The value of a key or its alias, NULL when the map has none. */
 const struct yaml_node *expand_get(const struct key_set *set, const struct yaml_node *map,

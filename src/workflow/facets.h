@@ -37,14 +37,14 @@ struct facets {
   const json_t *given;              /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
-  json_t *files;                                      /* an array, borrowed; NULL: nobody asks */
+  json_t *files;                                      /* an array, borrowed; NULL: not wanted */
   struct str movement;     /* whose facet is looked up; empty: nothing is noted */
   struct facet_memo *memo; /* or NULL; of one loading: files do not change meanwhile */
 };
 
-/* The folder whose facets belong to the workflows in `folder`, when that is called workflows or
- * pieces: the one above it, as takt lays them out. Only where both are the same user's and nobody
- * else may write above. In the arena; NULL: none. */
+/* Returns the folder whose facets belong to the workflows in `folder`, if that is called workflows
+ * or pieces: the folder above, as in takt's layout. Only if both are the same user's and nobody
+ * else may write to the one above. In the arena; NULL: none. */
 char *facets_above(struct arena *arena, const char *folder);
 
 /* Appends the text, without the line ends at its end. The error has no place. */
@@ -55,7 +55,7 @@ bool facet_resolve(const struct facets *facets, enum facet_kind kind, struct str
 bool facet_read(const char *folder, const char *path, struct buf *out, struct err *err) MUST_CHECK;
 
 /* Appends the text of the file NAME of a kind, for {{include:KIND/NAME}}. A kind is its folder or
- * its name, or `partials`, which are for nothing else. It is noted as a file of `user`. */
+ * its name, or `partials`, which exist only for this. The file is noted under `user`. */
 bool facet_include(const struct facets *facets, enum facet_kind user, struct str kind,
                    struct str name, struct buf *out, struct err *err) MUST_CHECK;
 

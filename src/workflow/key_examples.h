@@ -1,6 +1,6 @@
 /* key_examples.h - an example of each key of a workflow, for help and for editors.
  *
- * One table beside core/keys.h; the tests hold that every key has one and that it is valid. */
+ * It is one table beside core/keys.h; tests check that every key has a valid example. */
 #ifndef SEGUE_WORKFLOW_KEY_EXAMPLES_H
 #define SEGUE_WORKFLOW_KEY_EXAMPLES_H
 

@@ -29,7 +29,7 @@ struct workflow_source {
    * NULL. */
   const char *const *workflows;
   const json_t *inputs; /* values for the file's params: name -> text; or NULL; borrowed */
-  bool starts;          /* a session is to be made of it: each param must have its value */
+  bool starts;          /* a session will be made from it: each param needs a value */
   json_t *facet_files;  /* an array: where facets came from (facets.h); or NULL; borrowed */
   bool named_by_user;   /* false: merely found, so command: movements are refused */
 };
@@ -55,7 +55,7 @@ bool *workflow_reachable(const json_t *doc);
  * structured.X of an unknown movement. Errors make a run impossible; warnings do not. */
 struct lint_env {
   const struct capability *providers; /* ends with a NULL name */
-  struct str provider;                /* the user's default, where the file names none; or empty */
+  struct str provider;                /* the user's default, if the file names none; or empty */
   struct str chosen; /* --provider: for all agent movements, over the file; or empty */
 };
 void workflow_lint(const json_t *doc, const struct workflow_marks *marks,

@@ -1,8 +1,8 @@
 /* marks.h - where the values of a workflow document are in its file.
  *
- * A value is named by its path in the document, such as movements[2].rules[0].next; that of the
- * document itself is "". The file's tree is kept, and paths are followed only for what is reported:
- * most files have no mistakes. */
+ * A value is named by its path in the document, such as movements[2].rules[0].next; the document
+ * itself is "". The file's tree is kept, and paths are followed only when something is reported,
+ * since most files have no mistakes. */
 #ifndef SEGUE_WORKFLOW_MARKS_H
 #define SEGUE_WORKFLOW_MARKS_H
 
@@ -20,7 +20,7 @@ struct workflow_marks {
 /* 0:0 when the path has no place; marks may be NULL. */
 void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
 
-/* The file in which it stands: the workflow's own, or one that it calls. "" without marks. */
+/* Returns the file that contains it: the workflow's own, or a called one. "" without marks. */
 const char *marks_file(const struct workflow_marks *marks, const char *path);
 
 enum { DOC_PATH_BYTES = 128 }; /* the longest is half of it; what does not fit is cut */

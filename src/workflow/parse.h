@@ -27,7 +27,7 @@ struct parse {
   size_t facet_bytes;        /* of all facets' texts so far */
   const char *const *called; /* two folders of workflows that are called by name; or NULL */
   const json_t *inputs;      /* values for the file's params: name -> text; or NULL */
-  bool starts;               /* a session is to be made of it: each param must have its value */
+  bool starts;               /* a session will be made from it: each param needs a value */
 };
 
 /* A new reference; NULL when the root is no map. */

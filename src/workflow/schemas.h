@@ -18,8 +18,8 @@ const char *preset_names(void);
 /* A text that can only be a preset's name. */
 bool preset_is_name(struct str text);
 
-/* The schema in a file beneath `folder`: a new reference, or NULL with the error, which names the
- * file and its place where it has one. */
+/* Reads the schema in a file below `folder`: a new reference, or NULL with the error, which names
+ * the file and, if known, the place. */
 json_t *schema_load_beneath(const char *folder, const char *path, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,12 +1,13 @@
 /* scope.h - what the names in a file's texts mean: the values of its params, and whose movements it
  * refers to.
  *
- * {input:NAME} is a param. A called file's are texts of the caller's file: they are put in when the
- * file is loaded, once, and what was put in is not read again. Those of the file that a session is
- * made of come from outside: in an instruction they stay variables, which a prompt fills in as data
- * (core/prompt.h), so that no input is read as a template; elsewhere they are put in too.
- * {structured:M.F} and structured.M.F in when() get the prefix that M has in the flat workflow.
- * {{include:KIND/NAME}} in a facet is that file's text, read in the scope of the same file.
+ * {input:NAME} is a param. For a called file, its values are texts of the caller's file; they are
+ * inserted once, when the file is loaded, and never read as templates again. For the file that a
+ * session is made from, its values come from outside. In an instruction these stay variables, which
+ * a prompt fills in as data (core/prompt.h), so that no input is read as a template; elsewhere they
+ * are inserted too. {structured:M.F} and structured.M.F in when() get the prefix that M has in the
+ * flat workflow. {{include:KIND/NAME}} in a facet is that file's text, read in the scope of the
+ * same file.
  *
  * Everything in a scope is borrowed. */
 #ifndef SEGUE_WORKFLOW_SCOPE_H
@@ -29,7 +30,7 @@ struct name_scope {
 
 extern const struct name_scope scope_none; /* of a file that declares nothing */
 
-/* A file in the place where it is called. */
+/* A called file, at the place that calls it. */
 struct origin {
   struct yaml_origin base; /* the first member: yaml_node.origin points to it */
   struct facets facets;    /* where its own are looked for */
@@ -50,10 +51,11 @@ bool scope_is_param(struct str name);
 /* Appends the text with its names replaced; scope may be NULL. False: it names no param. */
 bool scope_text(const struct name_scope *scope, enum scope_place place, struct str text,
                 struct buf *out, struct err *err) MUST_CHECK;
-/* The same of a rule's condition, in the arena. */
+/* Does the same for a rule's condition, in the arena. */
 bool scope_condition(const struct name_scope *scope, struct arena *arena, struct str condition,
                      struct str *out, struct err *err) MUST_CHECK;
-/* The same of a facet's value: found (facets.h), its includes put in, its names replaced. */
+/* Does the same for a facet's value: finds it (facets.h), inserts its includes, and replaces its
+ * names. */
 bool scope_facet(const struct name_scope *scope, const struct facets *facets, enum facet_kind kind,
                  struct str value, struct buf *out, struct err *err) MUST_CHECK;
 

@@ -46,7 +46,7 @@ bool forge_number(const char *text, long *out, struct err *err) MUST_CHECK;
 bool forge_read(const struct forge *f, enum forge_kind kind, long number, struct forge_item *item,
                 struct err *err) MUST_CHECK;
 void forge_item_deinit(struct forge_item *item);
-/* Tells where a session's task came from: config.source. */
+/* Reads where a session's task came from: config.source. */
 json_t *forge_source(const struct forge_item *item);
 void forge_quote(const struct forge_item *item, struct buf *out);
 

@@ -1,5 +1,5 @@
-/* resuming.h - a stopped session of a shared store, that a worker is to go on with: the record that
- * it goes on is written from here, and who has a place takes it. */
+/* resuming.h - has a worker continue a stopped session of a shared store: writes the record that it
+ * goes on, and a worker with a free place takes it. */
 #ifndef SEGUE_CLI_RESUMING_H
 #define SEGUE_CLI_RESUMING_H
 

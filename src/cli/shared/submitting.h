@@ -1,5 +1,5 @@
-/* submitting.h - submits to a shared store, where no daemon is needed: the first record is
- * written from here, and a worker that has a place takes the session. */
+/* submitting.h - submits to a shared store, where no daemon is needed: writes the first record, and
+ * a worker with a free place takes the session. */
 #ifndef SEGUE_CLI_SUBMITTING_H
 #define SEGUE_CLI_SUBMITTING_H
 

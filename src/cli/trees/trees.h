@@ -16,12 +16,13 @@ bool trees_find_branch(const char *branch, const char *logs, struct store_ref *r
 bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
 /* The same for an answer of one line, which is new; NULL: git refused, err has its words. */
 char *trees_line(const char *folder, struct err *err, ...);
-/* Appends the lines that a session changed so far: none where git does not know them. *cut: there
- * are more of them. */
+/* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
+ * are more. */
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
-/* Is something there that is not committed? False also where the folder is gone. */
+/* Are there uncommitted changes? False also if the folder is gone. */
 bool trees_is_dirty(const char *folder);
-/* If git has no name to commit with, the commit is segue's: better than one that git refuses. */
+/* If git has no name to commit with, the commit is made in segue's name, because git would refuse
+ * it otherwise. */
 void trees_sign_as_nobody(struct git_ask *ask);
 /* Merges a commit into what is checked out there, as a merge with `branch` in its message; the
  * answer belongs to the caller. -1: git could not be run. */

@@ -44,8 +44,8 @@ bool launch_is_folder(const char *path);
 /* The body of a session: fills the launch. Frees nothing: marks are the caller's. */
 bool launch_read(struct launch_body *p) MUST_CHECK;
 struct preflight launch_flight(const struct launch_body *p);
-/* Put members into the config of the launch: its turn (which others keep it from running, and until
- * when it may begin) and its place (where it works, and what others may do there meanwhile). */
+/* Put members into the launch's config: its turn (which others keep it from running, and until when
+ * it may begin) and its place (where it works, and what others may do there meanwhile). */
 bool launch_take_text(const struct launch_body *p, const char *key);
 bool launch_take_cwd(const struct launch_body *p);
 bool launch_take_providers(const struct launch_body *p);
@@ -58,8 +58,8 @@ bool launch_take_workflow(struct launch_body *p);
 /* Keeps the bytes as a blob of the store, named sha256. */
 bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256[SHA256_HEX]);
 
-/* Scenarios (scenario.c): the body's goes into the config and the launch; that of a log's config
- * comes from the file if it is unchanged, or from the kept bytes. */
+/* Scenarios (scenario.c): the body's goes into the config and the launch; one named by a log's
+ * config comes from the file if that is unchanged, otherwise from the kept bytes. */
 bool launch_take_scenario(const struct launch_body *p);
 bool launch_scenario_again(struct launch *l, struct err *err);
 /* A reference to the scenario used last: successive requests mostly bring the same one. */

@@ -36,7 +36,7 @@ struct watches {
 void watches_init(struct watches *ws, uv_loop_t *loop, const struct store *store);
 void watch_take(struct watches *ws, struct server_request *r, unsigned browser, const char *id);
 void watches_changed(struct watches *ws);
-/* end: how many bytes of that kind the call has said so far. */
+/* end: how many bytes of that kind the call has produced so far. */
 void watches_said(struct watches *ws, const char *id, long call, bool thinking, uint64_t end,
                   struct str text);
 void watches_close(struct watches *ws, void (*closed)(void *ctx), void *ctx);

@@ -1,4 +1,4 @@
-/* window.h - the web page for sessions: a TCP port of this machine with a door of its own.
+/* window.h - the web page for sessions: a TCP port on this machine, behind a door of its own.
  *
  *   w = window_new(&options, &err)       listens
  *   window_code(w, read_only, &code)     opens it, once, within a minute
@@ -6,10 +6,10 @@
  *   window_busy(w)                       how many requests are being read
  *   window_free(w)                       then the loop runs once more
  *
- * Off by default: nobody but `segue web` and `segue serve --http` makes one. To come in, the other
- * end must run as our user (os/peer.h), the Host must be ours, the browser must say that our own
- * page asks (Sec-Fetch-Site, and Origin for changes), and the request must carry the cookie of this
- * start (web/gate.h). Everybody else gets the same 404, except a page that posts the code below the
+ * Off by default: nobody but `segue web` and `segue serve --http` makes one. A request gets in only
+ * if the other end runs as our user (os/peer.h), the Host is ours, the browser says that our own
+ * page asks (Sec-Fetch-Site, and Origin for changes), and it carries the cookie of this start
+ * (web/gate.h). Everybody else gets the same 404, except a page that posts the code below the
  * random path. GET changes nothing. */
 #ifndef SEGUE_DAEMON_WINDOW_WINDOW_H
 #define SEGUE_DAEMON_WINDOW_WINDOW_H
@@ -30,9 +30,9 @@ struct window_options {
   bool any_peer;                   /* the other end may be another user's: the proxy's */
   /* Answers, or keeps, a request of a browser that changes something; NULL: there is no daemon. */
   void (*act)(void *ctx, struct server_request *r, const char *id, const char *what);
-  /* The state of the daemon's sessions, for a page: *list is malloc'd; NULL: there is no daemon. */
+  /* Lists the daemon's sessions for a page: *list is malloc'd; NULL: there is no daemon. */
   size_t (*live)(void *ctx, struct page_live **list);
-  /* Copies of what running calls of a session said last: *list is malloc'd; or NULL. */
+  /* Copies what running calls of a session said last: *list is malloc'd; or NULL. */
   size_t (*said)(void *ctx, const char *id, struct page_said **list);
   /* The answer of GET /v1/providers: begun on the loop, read in the pool, dropped on the loop; or
    * NULL. */

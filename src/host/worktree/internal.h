@@ -46,7 +46,7 @@ enum { GIT_LIST_STEP = 3 }; /* of git_make_steps: the one that lists worktrees *
 json_t *git_job_made(struct git_job *job);
 json_t *git_job_committed(const struct git_job *job);
 
-/* A setting of the session's worktrees; borrowed, or NULL. */
+/* Returns a setting of the session's worktrees; borrowed, or NULL. */
 const json_t *git_job_setting(const struct git_job *job, const char *name);
 /* False, with git's own words. */
 bool git_job_complain(struct git_job *job, const char *what, const struct git_answer *answer);

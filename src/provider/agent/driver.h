@@ -46,7 +46,7 @@ struct driver_host {
   void (*answered)(void *ctx); /* the final event was there: the program may end by itself, for
                                   LIMIT_AGENT_FINAL_GRACE_MS, and is ended then */
   void (*give_up)(void *ctx);  /* nothing more can help: end the program now */
-  /* These are for an agent that is a server; else NULL. */
+  /* These are set for an agent that is a server; otherwise NULL. */
   void (*serves_at)(void *ctx, unsigned port); /* on 127.0.0.1: before the first request */
   void (*request)(void *ctx, const struct driver_request *request);
   void (*wake)(void *ctx, uint64_t ms); /* ops->woke then, in the place of an earlier one; 0: not */

@@ -1,7 +1,7 @@
-/* evidence.h - classes of errors by vendors' statuses and words, the same for every backend.
+/* evidence.h - finds the class of an error from vendors' statuses and words, the same way for every
+ * backend.
  *
- * Pure. Exit statuses are no evidence here: clients exit with 0 after errors and with 1 for all of
- * them alike. */
+ * Pure. Exit statuses do not count: clients exit with 0 after errors, or with 1 after any error. */
 #ifndef SEGUE_PROVIDER_AGENT_EVIDENCE_H
 #define SEGUE_PROVIDER_AGENT_EVIDENCE_H
 
@@ -19,9 +19,9 @@ bool evidence_of_quota(struct str text);
 int evidence_status(struct str text);
 /* "try again in 1.2s", "retry after 30 seconds": in milliseconds, 0 when it says none. */
 int64_t evidence_retry_after_ms(struct str text);
-/* Appends to out what a log (stderr) says in its last line that holds `word`: the value of the
- * key `error`, unquoted, where the line is logfmt (error=text, error="a text"), else the line.
- * Nothing when no line holds it. */
+/* Appends to out what the last line of a log (stderr) with `word` in it says: the value of the key
+ * `error`, unquoted, if the line is logfmt (error=text, error="a text"), otherwise the line.
+ * Appends nothing if no line has the word. */
 void evidence_logged(struct str log, struct str word, struct buf *out);
 
 #endif

@@ -7,7 +7,8 @@
 #include "provider/agent/question.h"
 #include "provider/agent/stream_internal.h"
 
-/* A call with a live server. Each step waits for one thing, most of them only for so long. */
+/* The steps of a call with a live server. Each waits for one thing, most of them for a limited
+ * time. */
 enum opencode_step {
   OPENCODE_STARTING,   /* for the line that says where it listens */
   OPENCODE_CONNECTING, /* for its stream of events */
@@ -61,11 +62,11 @@ void opencode_replied(struct driver *d, struct str line);
 
 /* --- opencode_serve.c: nothing of it does anything in a replay --- */
 
-/* An id as it may stand in a path. */
+/* True if the id may be part of a path. */
 bool opencode_is_id(struct str id);
 /* POST, with a body that is taken. */
 void opencode_post(struct driver *d, int id, const char *path, json_t *body);
-/* It tries again by itself, so many times already, and so long from now. */
+/* It retries by itself: how many times so far, and when next. */
 void opencode_on_retry(struct driver *d, json_int_t attempt, int64_t delay_ms, struct str reason);
 void opencode_on_idle(struct driver *d);
 

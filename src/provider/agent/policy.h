@@ -45,7 +45,7 @@ bool policy_allows(const struct policy_ask *ask, const struct policy *policy, co
 /* Is `path` (absolute, or relative to it) `cwd` itself or below it? */
 bool policy_inside(const char *cwd, struct str path);
 
-/* Adds the texts that stand at usual names (path, file_path, ...) in a tool's input to `paths`. */
+/* Adds the texts under the usual names (path, file_path, ...) in a tool's input to `paths`. */
 void policy_add_paths(json_t *paths, const json_t *input);
 
 #endif

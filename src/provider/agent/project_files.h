@@ -2,11 +2,10 @@
  *
  * Some clients obey files of the folder that they work in: they run hooks and servers, send the
  * user's key to other addresses, or do more than they were allowed. Only the user's own
- * configuration may say such things. A client that can be told to ignore a project's settings is
- * told so by its profile's words; for others, `project_files` of the profile names the files, and
- * while one exists a call is refused with class auth: the project has not been trusted.
- * `trust_project` in the user's settings of the provider says otherwise: true, or a list of
- * folders, each with what is below it.
+ * configuration may say such things. If a client can be told to ignore a project's settings, its
+ * profile does so. For the others, `project_files` of the profile names the files, and while one
+ * exists a call is refused with class auth, unless the user trusts the project: `trust_project` in
+ * the provider's settings is true, or a list of folders, each with everything below.
  *
  * Reads the file system, at most a few small files. The user's own home folder does not count as a
  * project. */

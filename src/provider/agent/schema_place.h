@@ -15,7 +15,7 @@
 
 struct schema_place {
   const json_t *sent;   /* what the client gets; NULL: none */
-  struct str prompt;    /* what is asked, with the schema's words where they stand there */
+  struct str prompt;    /* the prompt, with the schema's words if they go there */
   const char *enforced; /* native, tool, grammar, prompt; NULL: there is no schema */
   struct adapted *adapted;
   json_t *plain;

@@ -34,8 +34,8 @@ struct agent_server *agent_server_new(struct http *http, uv_loop_t *loop, const 
 void agent_server_at(struct agent_server *server, unsigned port);
 void agent_server_request(struct agent_server *server, const struct driver_request *request);
 void agent_server_wake(struct agent_server *server, uint64_t ms); /* 0: not any more */
-/* Its program is gone: no request is sent any more. Replies that are under way may still come whole
- * within grace_ms, and are told; then on_closed, from the loop. */
+/* Sends no more requests, since the program is gone. Replies that are under way and complete within
+ * grace_ms are still passed on; then on_closed comes from the loop. */
 void agent_server_close(struct agent_server *server, uint64_t grace_ms,
                         void (*on_closed)(void *ctx), void *ctx);
 

@@ -65,7 +65,7 @@ void stream_close(struct driver *d);
 
 /* One value of the output, by the rules. */
 void stream_event(struct driver *d, const json_t *value);
-/* A line or document with one value, or an array of them; false: it is no JSON. */
+/* Reads a line or document with one value, or an array of them; false: it is not JSON. */
 bool stream_read_value(struct driver *d, struct str text);
 /* A whole JSON value as clients write it: half characters become U+FFFD. A new reference; NULL. */
 json_t *stream_read_json(struct str text);
@@ -74,9 +74,9 @@ void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text
 /* A piece of the message that is coming. */
 void stream_tell_piece(struct driver *d, struct str piece);
 void stream_tell_thinking(struct driver *d, struct str piece);
-/* The message as far as it has come: what was not told of it yet is. */
+/* Reports the part of the message so far that was not reported yet. */
 void stream_tell_rest(struct driver *d, struct str whole);
-/* A message behind others; what did not fit into it is missing there, too. */
+/* Appends a message after others; what did not fit into it is missing there too. */
 void stream_add_message(struct buf *to, const struct buf *message);
 /* It is complete. Messages of one id (n 0: none) are one text. */
 void stream_end_message(struct driver *d, struct str id);
@@ -89,8 +89,8 @@ json_t *stream_usage_added(const json_t *a, const json_t *b, int sign);
 void stream_retry(struct driver *d, json_t *data, struct str reason); /* takes it */
 /* Classes what the last notice says that went wrong; CLASS_NONE: it does not say. */
 enum error_class stream_retry_class(struct driver *d);
-/* Keeps the last notice and counts; gives up where its client_retries are used up, and it is
- * known what for. */
+/* Keeps the last notice and counts; gives up if client_retries are used up and the reason is known.
+ * */
 void stream_retry_noted(struct driver *d, int status, struct str reason);
 void stream_tool(struct driver *d, const struct tool_told *tool);
 /* It asked whether it may, and that was the answer. */
@@ -101,7 +101,7 @@ void stream_trouble(struct driver *d, int status, struct str message);
 void stream_kind(struct driver *d, struct str word);
 /* It is over. */
 void stream_finish(struct driver *d, enum profile_end end);
-/* Tells what was held back, now that nothing more comes. */
+/* Reports what was held back, since nothing more will come. */
 void stream_tell_held(struct driver *d);
 /* A text of a record: at most LIMIT_ERROR_TEXT_BYTES; nothing when it is empty. */
 void stream_put_text(json_t *object, const char *name, struct str text);

@@ -10,9 +10,9 @@
  * clock. */
 void subscription_check(struct call_result *result, int64_t now_ms);
 
-/* Milliseconds until the moment that follows "resets" or "try again at" in the text (a time of day,
- * today or tomorrow; a date; a weekday; with a zone in parentheses, else the local one), or that
- * stands behind a bar in seconds since 1970. 0: it names none that is understood. */
+/* Returns the milliseconds until the time after "resets" or "try again at" in the text (a time of
+ * day, today or tomorrow; a date; a weekday; in the zone in parentheses, or else the local one), or
+ * after a bar in seconds since 1970. 0: there is no time that it understands. */
 int64_t subscription_reset_ms(struct str text, int64_t now_ms);
 
 #endif

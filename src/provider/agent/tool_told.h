@@ -18,7 +18,7 @@ struct tool_told { /* all borrowed */
   int failed;          /* 0, 1, or -1: not said */
   const json_t *input; /* its argument, in any shape; an empty object or NULL: not said */
   const json_t *output;
-  const json_t *exit; /* a whole number; else it is looked for in the output of a failure */
+  const json_t *exit; /* an integer; otherwise it is looked for in a failure's output */
 };
 
 /* New. */

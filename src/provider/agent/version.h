@@ -10,11 +10,11 @@
 #include "os/process.h"
 #include "provider/profile/profile.h"
 
-/* NULL-ended: the program, the words that the user's settings put behind it, and the profile's
- * (default --version). */
+/* Returns the words to run, NULL-ended: the program, what the user's settings add, and the
+ * profile's own (default --version). */
 const char *const *version_words(const struct profile *profile, const char *program,
                                  const json_t *settings, struct arena *a);
-/* "codex-cli 0.169.0" gives 0.169.0. False, and out is "": it failed, or said none. */
+/* Reads "codex-cli 0.169.0" as 0.169.0. False, and out is "": it failed, or named no version. */
 bool version_read(const struct process_result *result, char *out, size_t size);
 /* Is `version` ("2.1.329 (Claude Code)") older than `minimum`? Numbers between dots count. */
 bool version_older(const char *version, const char *minimum);

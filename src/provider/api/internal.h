@@ -24,13 +24,13 @@ json_t *api_recall(const struct api *api, const char *what, const char *name, co
 void api_remember(struct api *api, const char *what, const char *name, const char *model,
                   json_t *owned_value);
 
-/* False: it needs a model, and neither the call nor the user's settings name one. */
+/* False: it needs a model, but neither the call nor the user's settings name one. */
 bool api_has_model(const struct api_config *config, struct str model, struct err *err) MUST_CHECK;
 /* The request's URL below the base URL of `config`; free() it. */
 char *api_url(const struct api_config *config, const char *path);
 /* The version of the API that is asked for: the user's, or the newest that is known. */
 const char *api_version(const struct api_config *config);
-/* The user's own headers behind those of the dialect. */
+/* Appends the user's own headers to the dialect's. */
 void api_own_headers(const struct api_config *config, struct wire *wire);
 /* Their values are secrets; of the query those that come from variables. */
 void api_own_secrets(const struct api_config *config, struct secrets *secrets);

@@ -1,4 +1,4 @@
-/* key_command.h - keys that a program of the user's own prints: `pass show NAME`, a login helper.
+/* key_command.h - gets keys from a program of the user's own: `pass show NAME`, a login helper.
  *
  *   if (!key_command_known(api, config, &key))
  *     key_command_ask(api, config, &waiter)     then waiter.done comes from the loop, once

@@ -28,9 +28,9 @@ struct preset {
 const struct preset *preset_find(struct str name);
 extern const struct preset presets[]; /* NULL name ends it */
 
-/* How a schema and thinking go together where the server would drop one of them (Ollama). */
+/* How to combine a schema and thinking when the server would drop one of them (Ollama). */
 enum think_mode {
-  THINK_MODE_AUTO, /* the server's own two passes where its version has them, else two requests */
+  THINK_MODE_AUTO, /* the server's own two passes if its version has them, or else two requests */
   THINK_MODE_TWO_REQUESTS, /* think freely, then put the result in form */
   THINK_MODE_FIELD,        /* no thinking apart: a field "reasoning" comes first in the answer */
   THINK_MODE_SERVER        /* both at once: the server knows what to do */

@@ -14,14 +14,14 @@ struct refusal {
   const char *param, *message;
 };
 
-/* The name of a parameter of the request `body` that is refused and can be left out; NULL when
- * there is none. Borrowed from `body`. needed: one that no request may lack, or NULL. */
+/* Returns the name of a parameter in the request `body` that was refused and can be left out, or
+ * NULL. Borrowed from `body`. needed: a parameter that every request must have, or NULL. */
 const char *refusal_parameter(const struct refusal *refusal, const json_t *body,
                               const char *needed);
 bool refusal_is_about_schema(const struct refusal *refusal);
 bool refusal_is_about_model(const struct refusal *refusal);
 
-/* Takes the parameter out of the body, wherever it stands. */
+/* Removes the parameter from the body, wherever it is. */
 void refusal_leave_out(json_t *body, const char *name);
 
 #endif

@@ -86,8 +86,8 @@ void reply_thinking(struct reply *r, const json_t *piece);
 void reply_tool(struct reply *r, const json_t *piece);       /* of the arguments' text */
 void reply_tool_value(struct reply *r, const json_t *value); /* the arguments as a value */
 void reply_refusal(struct reply *r, const json_t *piece);
-/* The sum of several counts, of which any may be NULL or null: NULL when one is not a count that
- * can be true, or none is there. New reference. */
+/* Adds several counts, any of which may be NULL or null. NULL: there is none, or one cannot be a
+ * true count. New reference. */
 json_t *reply_sum(const json_t *const *counts, size_t n);
 /* Each may be NULL: then what is known stays. */
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);

@@ -18,8 +18,8 @@ typedef void (*think_fn)(void *ctx, bool thinking, struct str piece);
 void think_push(struct think *t, struct str piece, think_fn out, void *ctx);
 void think_flush(struct think *t, think_fn out, void *ctx); /* at the end */
 
-/* Models whose template opens the block by itself write its end only. The offset after such an end
- * and the white space behind it, or 0. */
+/* Returns the offset after the block's end and the white space that follows, for models whose
+ * template opens the block, so that they write only its end; or 0. */
 size_t think_bare_end(struct str text);
 
 #endif

@@ -124,7 +124,7 @@ struct profile_pattern { /* of a message or of stderr */
 struct profile_stderr { /* of one line of stderr */
   struct pattern *pattern;
   enum { STDERR_RETRY, STDERR_PERMISSION, STDERR_NOTE } kind;
-  const char *after; /* the words begin behind it; NULL: the whole line */
+  const char *after; /* the words begin after it; NULL: the whole line */
 };
 
 /* With ACP the client itself says this in the place of the model: a piece without a message's
@@ -196,10 +196,10 @@ struct profile {
 typedef const struct profile *(*profile_find_fn)(void *ctx, struct str name);
 struct profile *profile_load(const char *name, const char *file, struct str text,
                              profile_find_fn find, void *ctx, struct err_list *errors);
-/* Makes one that is compiled in. Its capability and program are those of `about` (the entry of
- * profiles/index.json under `name`; both are borrowed for its life); the rest is made on demand:
- * most runs use one of them, and making all would be half of a start. Not checked here: tests check
- * what is shipped. Shipped profiles extend no other. */
+/* Makes a profile that is compiled in. Its capability and program come from `about` (the entry of
+ * profiles/index.json under `name`; both are borrowed for its life). The rest is made on demand:
+ * most runs use one profile, and making all would be half of a start. It is not checked here,
+ * because tests check the shipped ones. Shipped profiles extend no other. */
 struct profile *profile_shipped(const char *name, const json_t *about);
 /* Completes a pending profile at once; from any thread. Results of profiles_find, profiles_at and
  * provider_profile are ready. */
@@ -208,7 +208,7 @@ const struct profile *profile_ready(const struct profile *profile);
 json_t *profile_document(const char *name);
 /* The bits of the options that a list names. */
 unsigned profile_options_of(const json_t *names);
-/* profiles/NAME.FORM as it is compiled in; form: json or yaml. */
+/* Returns profiles/NAME.FORM as compiled in; form: json or yaml. */
 struct str profile_shipped_text(const char *name, const char *form);
 /* Tells what index.json says of a profile: a new reference. */
 json_t *profile_about(const struct profile *profile);
@@ -222,7 +222,8 @@ enum error_class profile_class(const struct profile *profile, struct str word);
 enum error_class profile_status_class(const struct profile *profile, int status);
 enum error_class profile_exit_class(const struct profile *profile, int exit);
 
-/* held.c: reads `holds` of each transport; of what index.json says; and tells it for that. */
+/* held.c: reads `holds` of each transport, from a profile or from index.json, and writes it for
+ * index.json. */
 void profile_read_held(struct profile *p);
 void profile_read_told(struct profile *p, const json_t *about);
 void profile_tell_held(const struct profile *p, json_t *about);
@@ -266,16 +267,16 @@ bool profile_command(const struct profile *profile, enum transport transport,
                      const struct agent_call *call, struct arena *a, struct agent_command *out,
                      enum error_class *class, struct err *err) MUST_CHECK;
 
-/* Does the placeholder stand anywhere in these words? */
+/* Do these words contain the placeholder anywhere? */
 bool profile_mentions(const json_t *words, const char *placeholder);
-/* True if the client can go on with a copy of a conversation over this transport. */
+/* True if the client can continue a copy of a conversation over this transport. */
 bool profile_forks(const struct profile *profile, enum transport transport);
-/* The permission that the client is told. A client with a sandbox of its own, which cannot run
- * within ours, is told full there: ours confines it. */
+/* Returns the permission that the client is started with. If its own sandbox cannot run within
+ * ours, that is full, since ours confines it. */
 enum permission profile_told(const struct profile *profile, const struct agent_call *call);
 
 /* The program that would be run, with the user's settings: a name or a path, or NULL. */
-/* How to install the program of a transport; NULL: not said. */
+/* Says how to install the program of a transport; NULL: unknown. */
 const char *profile_install(const struct profile *profile, enum transport transport);
 const char *profile_program(const struct profile *profile, enum transport transport,
                             const json_t *settings);

@@ -1,7 +1,7 @@
-/* profiles.h - all profiles of this run: the shipped ones and those in a folder of the user's.
+/* profiles.h - all profiles of this run: the shipped ones and those in the user's folder.
  *
- * A file NAME.yaml of the folder is the provider NAME; if a shipped one has that name, the file
- * replaces it. Names are a letter, then letters, digits, - and _. */
+ * A file NAME.yaml in that folder is the provider NAME, and replaces a shipped one of that name.
+ * Names are a letter, then letters, digits, - and _. */
 #ifndef SEGUE_PROVIDER_PROFILE_PROFILES_H
 #define SEGUE_PROVIDER_PROFILE_PROFILES_H
 
@@ -9,9 +9,9 @@
 
 struct profiles;
 
-/* `folder` may be NULL or not exist. A file with a mistake stands in the list as a profile that
- * is `broken`; so does one whose name cannot be a provider's, under the name of the file. NULL:
- * the folder cannot be read; errors were added, each with its place. */
+/* `folder` may be NULL or not exist. A file with a mistake is in the list as a `broken` profile; so
+ * is a file whose name cannot be a provider's, under its file name. NULL: the folder cannot be
+ * read; errors were added, each with its place. */
 struct profiles *profiles_load(const char *folder, struct err_list *errors);
 void profiles_free(struct profiles *profiles); /* NULL is fine */
 

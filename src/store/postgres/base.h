@@ -6,8 +6,9 @@
  *   answer = base_ask(pg, ...)        on a free connection, again while nothing answers
  *   conn = base_take(pg, ...); base_give(pg, conn)
  *
- * A reference and a store are plain values, so what stands behind them is found by the address.
- * From any thread; its lock is held for looks at lists only, never while the server is asked. */
+ * A reference and a store are plain values, so what is behind them is found by the address. Any
+ * thread may call these; the lock is held only to look at lists, never while the server is asked.
+ * */
 #ifndef SEGUE_STORE_POSTGRES_BASE_H
 #define SEGUE_STORE_POSTGRES_BASE_H
 
@@ -125,10 +126,10 @@ struct pg_base *base_of(const char *url, struct err *err);
 struct conn *base_take_idle(struct pg_base *pg); /* one that is open and free, or NULL */
 struct conn *base_take(struct pg_base *pg, enum conn_failure *failure, struct err *err);
 void base_give(struct pg_base *pg, struct conn *conn);
-/* Closes one that may have half a request in it: the server's end of it, which may hold rows locked
- * and wait for the rest, is ended too once another connection is taken. */
+/* Closes a connection that may have sent half a request. The server's end of it, which may keep
+ * rows locked and wait for the rest, is ended too when another connection is taken. */
 void base_drop(struct pg_base *pg, struct conn *conn);
-/* Closes what nobody has needed for a while; one stays. */
+/* Closes connections that nobody has needed for a while; one stays. */
 void base_trim(struct pg_base *pg);
 /* Closes all that are idle: the next ones have the worker's name, by which they can be ended. */
 void base_drop_idle(struct pg_base *pg);
@@ -142,7 +143,7 @@ bool base_pause(unsigned tries, uint64_t until);
 uint64_t base_limit_ms(size_t bytes); /* for a request that moves so much */
 
 bool base_enter(struct pg_base *pg, struct err *err) MUST_CHECK;
-/* Beside that, what dead workers held is free, and it is known how providers stand. */
+/* It also frees what dead workers held, and learns the state of the providers. */
 bool base_join(struct pg_base *pg, struct err *err) MUST_CHECK;
 /* Can this term's sessions be written? */
 bool base_trusts(const struct pg_base *pg, unsigned term, struct err *err);
@@ -154,14 +155,15 @@ bool base_label_check(const char *label, struct err *err) MUST_CHECK;
 /* place.c: one more item of an array of SQL, which begins with its brace. */
 void base_put_label(struct buf *out, const char *prefix, const char *label);
 
-/* seats.c: takes what segue.poll tells of providers; true when it is something else than before. */
+/* seats.c: takes what segue.poll says about providers; true if that has changed. */
 bool seats_learn(struct pg_base *pg, const char *lines);
-/* Gives back what could not be given back before. The keeper's: nothing else waits for it. */
+/* Gives back what could not be given back before. Only the keeper calls it; nothing else waits for
+ * it. */
 void seats_settle(struct pg_base *pg, struct conn *conn);
 
 /* watch.c: those that are not claimed now, as an array of SQL. */
 void base_put_paused(struct pg_base *pg, struct buf *out);
-/* Why this worker cannot go on with a session now; owned, or NULL. */
+/* Says why this worker cannot continue a session now; owned, or NULL. */
 char *base_pause_why(struct pg_base *pg, const char *id);
 
 /* keeper.c: a fresh id, by which connections can be ended; begins the lease, then the thread. */

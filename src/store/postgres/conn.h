@@ -5,11 +5,11 @@
  *   conn_text(answer, row, column) ...; answer_free(answer)
  *   conn_close(conn)
  *
- * Everything blocks, within a limit: it belongs into the loop's pool, or into a command that has
- * nothing else to do. One thread at a time. After a failure of CONN_LOST the connection is closed
- * and what was asked may have been done or not; conn_is_open says so.
+ * Everything blocks, within a limit, so it belongs in the loop's pool, or in a command that has
+ * nothing else to do. One thread at a time. After CONN_LOST the connection is closed, as
+ * conn_is_open says, and the request may or may not have been carried out.
  *
- * Statements have no name, so that poolers of transactions may stand between. */
+ * Statements have no names, so that a transaction pooler may stand in between. */
 #ifndef SEGUE_STORE_POSTGRES_CONN_H
 #define SEGUE_STORE_POSTGRES_CONN_H
 
@@ -45,7 +45,7 @@ void conn_close(struct conn *conn); /* NULL is fine */
 bool conn_is_open(const struct conn *conn);
 int conn_backend(const struct conn *conn); /* the server's process for it, also once it is lost */
 
-/* binary: the answer's bytes as they are, for one column of bytea. NULL: failure and err tell. */
+/* binary: the raw bytes of the answer, for a single bytea column. NULL: failure and err say why. */
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
                    const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
                    struct err *err);
@@ -53,8 +53,8 @@ PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
 bool conn_script(struct conn *conn, const char *sql, enum conn_failure *failure,
                  struct err *err) MUST_CHECK;
 
-/* A pipeline: conn_send each, then conn_sync. Nothing of it counts unless that is true: one that
- * fails undoes all. `each` sees the answers in their order before. */
+/* A pipeline: conn_send each, then conn_sync. Nothing counts unless conn_sync returns true, since
+ * one failure undoes everything. `each` sees the answers in order before that. */
 bool conn_begin_pipeline(struct conn *conn);
 bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n);
 bool conn_sync(struct conn *conn, uint64_t limit_ms,

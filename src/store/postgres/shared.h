@@ -47,11 +47,11 @@ struct leave_call {
 enum { SHARED_ARGS = 10, LEAVE_ARGS = 5 };
 extern const char shared_append_sql[], shared_release_sql[];
 void leave_call_init(struct leave_call *call, const struct base_leave *leave);
-/* Before the first append of one that was created later. */
+/* Call it before the first append to a log that was made with store_create_later. */
 bool shared_make(struct shared_log *log, struct err *err) MUST_CHECK;
 void append_call_init(struct append_call *call, struct shared_log *log);
 void append_call_deinit(struct append_call *call);
-/* Where a session belongs once nobody has it, as its records (and the batch) say. */
+/* Returns where a session belongs once nobody has it, according to its records (and the batch). */
 const char *shared_rest_of(const struct brief *brief);
 const char *shared_rest(const struct shared_log *log);
 /* Does this record count for that? The first one and stops do. */
@@ -59,7 +59,7 @@ bool shared_tells_rest(struct str line);
 void shared_feed(struct brief *brief, const json_t *record);
 /* Reads the batch for that, once. */
 void shared_scan_batch(struct shared_log *log);
-/* Does the answer that it is there count? asked: of it elsewhere, or "". */
+/* Does the answer that it is there count? asked: what was asked of it elsewhere, or "". */
 enum store_result shared_append_is_there(struct shared_log *log, const char *asked,
                                          struct err *err);
 /* Takes the server's answer to it. */
@@ -68,7 +68,7 @@ enum store_result append_call_over(struct shared_log *log, const PGresult *answe
 enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, struct err *err);
 
 struct pg_base *shared_base(const struct store *store, struct err *err);
-/* The two parts of a reference's name. */
+/* Return the two parts of a reference's name. */
 struct pg_base *shared_of(const struct store_ref *ref, char id[STORE_ID_BYTES], struct err *err);
 void shared_ref(const struct store *store, const char *id, struct store_ref *ref);
 /* How many logs of that id are open here, also such as are just taken. */
@@ -78,7 +78,8 @@ struct base_claim *shared_take_claim(struct pg_base *pg, const char *id);
 void shared_end_claim(struct pg_base *pg, struct base_claim *claim);
 /* Copies the log that came with a claim; false: none did. */
 bool shared_claimed_log(struct pg_base *pg, const char *id, struct buf *out);
-/* Lets go of a session; asked again for as long as somebody may wait for it. Blocking. */
+/* Lets go of a session; repeats the request as long as somebody may wait for the session. Blocking.
+ * */
 bool shared_release(struct pg_base *pg, const struct base_leave *leave);
 /* The next look for work gives it back: who polls has time to wait for the server. */
 void shared_release_later(struct pg_base *pg, const struct base_leave *leave);

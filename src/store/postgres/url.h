@@ -3,8 +3,8 @@
  *   url_is_shared(where)                     a URL of a store, no folder?
  *   url_read(where, &options, &shown, &err)  checks it; url_deinit(&options)
  *
- * Any URL that libpq takes will do, but without a password: those come by libpq's own means. Over a
- * network the server must prove who it is (sslmode=verify-full), unless the URL itself says
+ * Any URL that libpq takes will do, but without a password: passwords come by libpq's own means.
+ * Over a network the server must prove who it is (sslmode=verify-full), unless the URL itself says
  * otherwise; prefer and allow, which an attacker turns into no TLS, are refused. */
 #ifndef SEGUE_STORE_POSTGRES_URL_H
 #define SEGUE_STORE_POSTGRES_URL_H
@@ -22,7 +22,7 @@ struct url_options {
 };
 
 bool url_is_shared(const char *where);
-/* shown: host, port and database, all that a message names of it. */
+/* shown: host, port and database, which is all that a message shows. */
 bool url_read(const char *where, struct url_options *options, char shown[URL_SHOWN_BYTES],
               struct err *err) MUST_CHECK;
 void url_deinit(struct url_options *options);

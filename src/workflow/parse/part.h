@@ -12,7 +12,7 @@
 void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 #define REPORT(p, node, ...) parse_report((p), (node), __VA_ARGS__)
-/* The file that a node stands in. */
+/* Returns the file that a node is in. */
 const char *parse_file_of(const struct parse *p, const struct yaml_node *node);
 
 /* A note at a place of the file, once a key: what loads and does not mean what it says. */
@@ -46,8 +46,8 @@ json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_nod
 json_t *parse_schema(struct parse *p, const struct key *k, const struct yaml_node *node);
 json_t *parse_invariants(struct parse *p, const struct key *k, const struct yaml_node *node);
 
-/* Puts the first of a list where a single name would be and the rest in `fallback`. Takes the
- * value. */
+/* Puts the first name of a list where a single name would be, and the rest into `fallback`. Takes
+ * the value. */
 void parse_put_providers(json_t *object, const char *key, json_t *value);
 /* A section of facets, kept for the look-ups in `facets`. */
 void parse_section(struct parse *p, struct facets *facets, const struct key *k,
