@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "store/brief.h"
+#include "store/select.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -111,6 +112,60 @@ bool census_filter(struct census *c, enum census_word what, const char *words, s
   return true;
 }
 
+/* value: NULL: the word has none. */
+static bool filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
+                        struct err *err) {
+  long n;
+  if (value == NULL && strcmp(name, "ambiguous") == 0) {
+    c->ambiguous = true;
+    return true;
+  }
+  if (value != NULL && strcmp(name, "since") == 0)
+    return select_since(value, now_ms, &c->since_ms, err);
+  if (value != NULL && strcmp(name, "min-stages") == 0) {
+    if (!str_to_long(str_from(value), &n) || n < 1)
+      return err_set(err, ERR_USAGE, "min-stages:%.40s: write a number from 1", value);
+    c->min_stages = n;
+    return true;
+  }
+  for (int i = 0; value != NULL && i < CENSUS_WORD_COUNT; i++)
+    if (strcmp(name, census_word_name((enum census_word)i)) == 0)
+      return census_filter(c, (enum census_word)i, value, err);
+  return err_set(err, ERR_USAGE,
+                 "\"%.80s\" is no filter: since:7d, workflow:, movement:, method:, provider:, "
+                 "model:, worker:, outcome:, min-stages: and ambiguous are",
+                 name);
+}
+
+/* Takes a word up to a blank that is not between quotation marks, without the marks. */
+static char *next_filter_word(char **at) {
+  char *word = *at, *end = word;
+  bool quoted = false;
+  for (; **at != '\0' && (quoted || **at != ' '); ++*at) {
+    if (**at == '"')
+      quoted = !quoted;
+    else
+      *end++ = **at;
+  }
+  *at += **at == ' ';
+  *end = '\0';
+  return word;
+}
+
+bool census_filter_text(struct census *c, const char *text, int64_t now_ms, struct err *err) {
+  char *copy = xstrndup(text, strlen(text)), *at = copy;
+  bool ok = true;
+  while (ok && *at != '\0') {
+    char *word = next_filter_word(&at);
+    char *value = strchr(word, ':');
+    if (value != NULL)
+      *value++ = '\0';
+    ok = word[0] == '\0' || filter_word(c, word, value, now_ms, err);
+  }
+  free(copy);
+  return ok;
+}
+
 bool census_by(struct census *c, const char *keys, struct err *err) {
   struct tally_table *t = &c->tables[CENSUS_BY];
   struct str rest = str_from(keys), word;
@@ -184,6 +239,17 @@ bool census_wants_row(const struct census *c, const struct row *row) {
          (c->min_stages == 0 || stages_tried(row) >= c->min_stages);
 }
 
+bool census_wants_session(const struct census *c, const struct row_session *session) {
+  return session->time_ms >= c->since_ms && is_wanted(c, CENSUS_WORKFLOW, session->workflow) &&
+         is_wanted(c, CENSUS_OUTCOME, session->outcome);
+}
+
+uint32_t census_cause_of(const struct census *c, const struct row_session *session) {
+  bool complete =
+      session->cause != NAMES_NONE && str_eq_c(names_text(&c->names, session->cause), "complete");
+  return complete ? NAMES_NONE : session->cause;
+}
+
 static void census_row(void *ctx, const struct row *row) {
   struct census *c = ctx;
   if (!census_wants_row(c, row))
@@ -224,13 +290,12 @@ static void census_count_outcome(struct census *c, uint32_t outcome) {
 
 static void census_session(void *ctx, const struct row_session *session) {
   struct census *c = ctx;
-  if (session->time_ms < c->since_ms || !is_wanted(c, CENSUS_WORKFLOW, session->workflow) ||
-      !is_wanted(c, CENSUS_OUTCOME, session->outcome))
+  if (!census_wants_session(c, session))
     return;
   c->sessions++;
   c->unavailable += (uint64_t)session->unavailable_stops;
   census_count_outcome(c, session->outcome);
-  if (session->cause != NAMES_NONE && !str_eq_c(names_text(&c->names, session->cause), "complete"))
+  if (census_cause_of(c, session) != NAMES_NONE)
     count_cause(c, session);
 }
 

@@ -89,6 +89,13 @@ bool census_filter(struct census *c, enum census_word what, const char *words,
 bool census_wants(const struct census *c, enum census_word what, const char *word);
 /* Does the row pass all filters? Its words are numbers of c->names. */
 bool census_wants_row(const struct census *c, const struct row *row);
+/* The same of a session, which only some filters are about: since, workflow, outcome. */
+bool census_wants_session(const struct census *c, const struct row_session *session);
+/* Why a session is not complete; NAMES_NONE: it is, or it goes on. */
+uint32_t census_cause_of(const struct census *c, const struct row_session *session);
+/* Takes filters such as since:7d, movement:"A NAME",NAME, min-stages:2 and ambiguous. */
+bool census_filter_text(struct census *c, const char *text, int64_t now_ms,
+                        struct err *err) MUST_CHECK;
 /* False: there is no such key; err lists those there are. */
 bool census_by(struct census *c, const char *keys, struct err *err) MUST_CHECK;
 void census_read(struct census *c, const struct store_ref *ref);
@@ -107,6 +114,7 @@ double census_share(const struct census *c, uint64_t judgments);
 /* Appends the groups that census_by asked for, or those by match method, as CSV (RFC 4180) with a
  * header line; durations in ms, costs in US dollars. */
 void census_csv(const struct census *c, struct buf *out);
+void census_csv_cell(struct buf *out, struct str text); /* quoted if it must be */
 double census_unsure(const struct tally_group *g);
 double census_unreadable(const struct tally_group *g);
 

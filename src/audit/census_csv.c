@@ -4,16 +4,19 @@
 
 #include <string.h>
 
-static void csv_cell(struct buf *out, const char *text) {
-  if (strpbrk(text, "\",\r\n") == NULL) {
-    buf_puts(out, text);
+void census_csv_cell(struct buf *out, struct str text) {
+  bool quoted = false;
+  for (size_t i = 0; i < text.n; i++)
+    quoted |= strchr("\",\r\n", text.p[i]) != NULL;
+  if (!quoted) {
+    buf_str(out, text);
     return;
   }
   buf_putc(out, '"');
-  for (; *text; text++) {
-    if (*text == '"')
+  for (size_t i = 0; i < text.n; i++) {
+    if (text.p[i] == '"')
       buf_putc(out, '"');
-    buf_putc(out, *text);
+    buf_putc(out, text.p[i]);
   }
   buf_putc(out, '"');
 }
@@ -50,7 +53,7 @@ void census_csv(const struct census *c, struct buf *out) {
     for (size_t k = 0; k < t->key_count; k++) {
       struct buf text = {0};
       tally_key_text(t, g, k, &c->names, &text);
-      csv_cell(out, buf_c(&text));
+      census_csv_cell(out, buf_view(&text));
       buf_putc(out, ',');
       buf_deinit(&text);
     }

@@ -52,13 +52,6 @@ bool tally_by_stage(const struct tally_table *t) {
 
 /* --- keys --- */
 
-struct tally_unit { /* what is counted once */
-  const struct row *row;
-  const struct row_stage *stage; /* NULL: the judgment */
-  uint32_t to;
-  struct row_use use, unsure_use;
-};
-
 static uint32_t day_of(int64_t time_ms) {
   return time_ms > 0 ? (uint32_t)(time_ms / day_ms % UINT32_MAX) : 0;
 }
@@ -158,14 +151,18 @@ static bool stage_fell(const struct row_stage *stage) {
   return !stage->vote && stage->outcome != OUTCOME_MATCHED;
 }
 
-static void count_judgment(struct tally_group *g, const struct row *row) {
+bool tally_is_unsure(const struct row *row) {
   bool unsure = false;
   for (size_t i = 0; i < row->stage_count; i++)
     unsure |= stage_fell(&row->stages[i]) && !row->stages[i].machine;
+  return unsure;
+}
+
+static void count_judgment(struct tally_group *g, const struct row *row) {
   g->judgments++;
   g->ambiguous += row->ambiguous;
   g->no_rule += row->rule == 0;
-  g->unsure += unsure;
+  g->unsure += tally_is_unsure(row);
 }
 
 static void add_judgment(struct tally_table *t, const struct row *row) {
@@ -193,7 +190,8 @@ static void add_judgment(struct tally_table *t, const struct row *row) {
   count_use(t, g, &u);
 }
 
-static void add_stage(struct tally_table *t, const struct row *row, const struct tally_unit *u) {
+static void add_stage(void *ctx, const struct tally_unit *u) {
+  struct tally_table *t = ctx;
   struct tally_group *g = group_of(t, u);
   if (g == NULL)
     return;
@@ -203,12 +201,13 @@ static void add_stage(struct tally_table *t, const struct row *row, const struct
   count_reading(g, u->stage);
   if (g->last_row != t->row) {
     g->last_row = t->row;
-    count_judgment(g, row);
+    count_judgment(g, u->row);
   }
   count_use(t, g, u);
 }
 
-static void add_stages(struct tally_table *t, const struct row *row) {
+static void each_stage(const struct tally_table *t, const struct row *row, void *ctx,
+                       void (*each)(void *ctx, const struct tally_unit *u)) {
   struct row_use votes = {0};
   for (size_t i = 0; i < row->stage_count; i++) {
     const struct row_stage *stage = &row->stages[i];
@@ -227,8 +226,18 @@ static void add_stages(struct tally_table *t, const struct row *row) {
       u.to = row->stages[next].stage;
     if (stage->outcome != OUTCOME_MATCHED)
       u.unsure_use = u.use;
-    add_stage(t, row, &u);
+    each(ctx, &u);
   }
+}
+
+void tally_units(const struct tally_table *t, const struct row *row, void *ctx,
+                 void (*each)(void *ctx, const struct tally_unit *u)) {
+  const struct tally_unit u = {.row = row};
+  assert(row->kind == ROW_JUDGMENT);
+  if (tally_by_stage(t))
+    each_stage(t, row, ctx, each);
+  else
+    each(ctx, &u);
 }
 
 static bool is_of_value(enum tally_key key) {
@@ -261,7 +270,7 @@ void tally_add(struct tally_table *t, const struct row *row) {
   if (row->kind == ROW_VALUE)
     tally_value(t, row);
   else if (tally_by_stage(t))
-    add_stages(t, row);
+    each_stage(t, row, t, add_stage);
   else
     add_judgment(t, row);
 }
@@ -278,14 +287,12 @@ size_t tally_group_of(const struct tally_table *t, const struct row *row) {
 
 /* --- output --- */
 
-void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
-                    const struct name_list *names, struct buf *out) {
-  assert(key < t->key_count);
-  uint32_t n = g->keys[key];
-  if (t->keys[key] == TALLY_RULE) {
+static void put_key_text(enum tally_key key, uint32_t n, const struct name_list *names,
+                         struct buf *out) {
+  if (key == TALLY_RULE) {
     if (n > 0)
       buf_printf(out, "%u", (unsigned)n);
-  } else if (t->keys[key] == TALLY_DAY) {
+  } else if (key == TALLY_DAY) {
     time_t s = (time_t)n * 24 * 3600;
     struct tm tm;
     char text[32];
@@ -296,6 +303,18 @@ void tally_key_text(const struct tally_table *t, const struct tally_group *g, si
     if (word.p != NULL)
       buf_str(out, word);
   }
+}
+
+void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
+                    const struct name_list *names, struct buf *out) {
+  assert(key < t->key_count);
+  put_key_text(t->keys[key], g->keys[key], names, out);
+}
+
+void tally_unit_text(const struct tally_table *t, const struct tally_unit *u, size_t key,
+                     const struct name_list *names, struct buf *out) {
+  assert(key < t->key_count);
+  put_key_text(t->keys[key], key_of(t->keys[key], u), names, out);
 }
 
 struct order {

@@ -68,16 +68,37 @@ struct tally_table {
   struct arena arena;
 };
 
+/* A judgment, or one of its stages: it counts once. */
+struct tally_unit {
+  const struct row *row;
+  const struct row_stage *stage; /* NULL: the judgment */
+  uint32_t to;                   /* the stage that was tried next */
+  struct row_use use, unsure_use;
+};
+
 bool tally_by_stage(const struct tally_table *t);
 void tally_add(struct tally_table *t, const struct row *row);
+<<<<<<< HEAD
 /* Returns the number of a judgment's group once it was added; with keys of stages there is none.
  * SIZE_MAX: it has no group, because there are too many. */
+=======
+/* Calls with each unit that tally_add counts for the row of a judgment. */
+void tally_units(const struct tally_table *t, const struct row *row, void *ctx,
+                 void (*each)(void *ctx, const struct tally_unit *u));
+/* Had a judgment a stage that reads a model's words and did not decide? */
+bool tally_is_unsure(const struct row *row);
+/* The number of a judgment's group once it was added; there is none with keys of stages. SIZE_MAX:
+ * it has no group because there are too many. */
+>>>>>>> e48c2fbd (Each number of the window's audit leads to its judgments)
 size_t tally_group_of(const struct tally_table *t, const struct row *row);
 /* The groups with most units first; equal ones by their keys' texts. */
 void tally_sort(struct tally_table *t, const struct name_list *names);
 /* A key of a group as text, "" if it has none. */
 void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
                     const struct name_list *names, struct buf *out);
+/* The same of a unit. */
+void tally_unit_text(const struct tally_table *t, const struct tally_unit *u, size_t key,
+                     const struct name_list *names, struct buf *out);
 void tally_deinit(struct tally_table *t);
 
 #endif

@@ -102,6 +102,7 @@
 #define LIMIT_WINDOW_STREAM_COUNT     4u   /* event streams of one browser; it stalls at six */
 #define LIMIT_WINDOW_LOOK_MS          250  /* between two looks at logs that other programs write */
 #define LIMIT_WINDOW_ROW_COUNT        200u /* sessions, or turns, of a page */
+#define LIMIT_WINDOW_LISTED_COUNT     10000u /* judgments of a number, as data */
 #define LIMIT_WINDOW_TEXT_BYTES       4096u
 #define LIMIT_WINDOW_DUMP_BYTES       65536u        /* of a workflow or a configuration */
 #define LIMIT_WINDOW_RECORD_COUNT     50u           /* raw records of a page */

@@ -1,4 +1,5 @@
-/* Writes the tables of an audit. */
+/* Writes the tables of an audit, whose numbers lead to what they count. */
+#include "audit/behind.h"
 #include "audit/kappa.h"
 #include "judge/stage.h"
 #include "view/words.h"
@@ -55,9 +56,60 @@ static void put_keys_cell(struct html *h, const struct census *c, const struct t
   }
 }
 
-static void audit_count(struct html *h, uint64_t n) {
-  HTML(h, "<td class=n>");
+struct audit_at { /* the table that is written */
+  const struct census *c;
+  struct str q; /* what is filtered by */
+  int table;    /* enum census_table, or BEHIND_CAUSES */
+};
+
+static const struct tally_table *table_at(const struct audit_at *at) {
+  return &at->c->tables[at->table];
+}
+
+/* Begins a link to what a number counts; g: its group, NULL: there is none. Call end_behind. */
+static bool begin_behind(struct html *h, const struct audit_at *at, const struct tally_group *g,
+                         enum behind_what what) {
+  const struct tally_table *t = at->table < CENSUS_TABLE_COUNT ? table_at(at) : NULL;
+  struct buf keys[TALLY_KEYS_MAX] = {{0}};
+  bool plain = true;
+  if (h->root == NULL)
+    return false;
+  for (size_t k = 0; g != NULL && t != NULL && k < t->key_count; k++)
+    tally_key_text(t, g, k, &at->c->names, &keys[k]);
+  /* a NUL ends what an address can say */
+  for (size_t k = 0; k < TALLY_KEYS_MAX && plain; k++)
+    plain = strlen(buf_c(&keys[k])) == keys[k].n;
+  if (plain) {
+    HTML(h, "<a");
+    HTML_LINK(h, "/judgments?of=", str_from(behind_table_name(at->table)), "");
+    HTML_LINK_MORE(h, "what", str_from(behind_what_name(what)));
+    HTML_LINK_MORE(h, "k1", buf_view(&keys[0]));
+    HTML_LINK_MORE(h, "k2", buf_view(&keys[1]));
+    HTML_LINK_MORE(h, "k3", buf_view(&keys[2]));
+    HTML_LINK_MORE(h, "q", at->q);
+    HTML(h, ">");
+  }
+  for (size_t k = 0; k < TALLY_KEYS_MAX; k++)
+    buf_deinit(&keys[k]);
+  return plain;
+}
+
+static void end_behind(struct html *h, bool begun) {
+  if (begun)
+    HTML(h, "</a>");
+}
+
+static void put_behind(struct html *h, const struct audit_at *at, const struct tally_group *g,
+                       enum behind_what what, uint64_t n) {
+  bool linked = n > 0 && begin_behind(h, at, g, what);
   html_printf(h, "%llu", (unsigned long long)n);
+  end_behind(h, linked);
+}
+
+static void audit_count(struct html *h, const struct audit_at *at, const struct tally_group *g,
+                        enum behind_what what, uint64_t n) {
+  HTML(h, "<td class=n>");
+  put_behind(h, at, g, what, n);
   HTML(h, "</td>");
 }
 
@@ -96,7 +148,8 @@ static void put_use(struct html *h, const struct tally_group *g) {
   buf_deinit(&text);
 }
 
-static void audit_head(struct html *h, const struct tally_table *t, const char *title) {
+static void audit_head(struct html *h, const struct audit_at *at, const char *title) {
+  const struct tally_table *t = table_at(at);
   HTML(h, "<h3>");
   html_puts(h, title);
   HTML(h, "</h3><div class=wide tabindex=0 role=region");
@@ -118,9 +171,10 @@ static void audit_end(struct html *h, const struct tally_table *t) {
   }
 }
 
-static void put_methods_table(struct html *h, const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_METHODS];
-  audit_head(h, t, "What decided");
+static void put_methods_table(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at at = {c, q, CENSUS_METHODS};
+  const struct tally_table *t = table_at(&at);
+  audit_head(h, &at, "What decided");
   HTML(h, "<th scope=col class=n>judgments</th><th scope=col class=n>share</th><td></td>"
           "<th scope=col class=n>p50</th><th scope=col class=n>p90</th><th scope=col class=n>p99"
           "</th><th scope=col class=n>tokens of judges</th><th scope=col class=n>cost</th></tr>"
@@ -129,7 +183,7 @@ static void put_methods_table(struct html *h, const struct census *c) {
     const struct tally_group *g = &t->groups[i];
     HTML(h, "<tr>");
     put_keys_cell(h, c, t, g);
-    audit_count(h, g->judgments);
+    audit_count(h, &at, g, BEHIND_ALL, g->judgments);
     put_share(h, census_share(c, g->judgments));
     put_use(h, g);
     HTML(h, "</tr>");
@@ -137,9 +191,10 @@ static void put_methods_table(struct html *h, const struct census *c) {
   audit_end(h, t);
 }
 
-static void put_stages_table(struct html *h, const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_STAGES];
-  audit_head(h, t, "Stages: how often each was tried and decided");
+static void put_stages_table(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at at = {c, q, CENSUS_STAGES};
+  const struct tally_table *t = table_at(&at);
+  audit_head(h, &at, "Stages: how often each was tried and decided");
   HTML(h, "<th scope=col class=n>tried</th><th scope=col class=n>decided</th>"
           "<th scope=col class=n>p50</th><th scope=col class=n>p90</th><th scope=col class=n>p99"
           "</th><th scope=col class=n>tokens</th><th scope=col class=n>cost</th></tr></thead>"
@@ -148,18 +203,19 @@ static void put_stages_table(struct html *h, const struct census *c) {
     const struct tally_group *g = &t->groups[i];
     HTML(h, "<tr>");
     put_keys_cell(h, c, t, g);
-    audit_count(h, g->units);
-    audit_count(h, g->decided);
+    audit_count(h, &at, g, BEHIND_ALL, g->units);
+    audit_count(h, &at, g, BEHIND_DECIDED, g->decided);
     put_use(h, g);
     HTML(h, "</tr>");
   }
   audit_end(h, t);
 }
 
-static void put_falls_table(struct html *h, const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_FALLS];
+static void put_falls_table(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at at = {c, q, CENSUS_FALLS};
+  const struct tally_table *t = table_at(&at);
   size_t shown = 0;
-  audit_head(h, t, "Stages that did not decide, and why");
+  audit_head(h, &at, "Stages that did not decide, and why");
   HTML(h, "<th scope=col class=n>times</th></tr></thead><tbody>");
   for (size_t i = 0; i < t->count && shown < AUDIT_ROWS; i++) {
     const struct tally_group *g = &t->groups[i];
@@ -167,24 +223,25 @@ static void put_falls_table(struct html *h, const struct census *c) {
       continue;
     HTML(h, "<tr>");
     put_keys_cell(h, c, t, g);
-    audit_count(h, g->units - g->decided);
+    audit_count(h, &at, g, BEHIND_LEFT, g->units - g->decided);
     HTML(h, "</tr>");
     shown++;
   }
   audit_end(h, t);
 }
 
-static void put_part_table(struct html *h, const struct census *c, enum census_table table,
-                           const char *title, double (*part)(const struct tally_group *)) {
-  const struct tally_table *t = &c->tables[table];
-  audit_head(h, t, title);
-  HTML(h, "<th scope=col class=n>times</th><th scope=col class=n>share</th><td></td></tr></thead>"
-          "<tbody>");
+static void put_part_table(struct html *h, const struct audit_at *at, const char *title) {
+  const struct tally_table *t = table_at(at);
+  audit_head(h, at, title);
+  HTML(h, "<th scope=col class=n>judgments</th><th scope=col class=n>unsure</th>"
+          "<th scope=col class=n>share</th><td></td></tr></thead><tbody>");
   for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
     HTML(h, "<tr>");
-    put_keys_cell(h, c, t, &t->groups[i]);
-    audit_count(h, t->groups[i].units);
-    put_share(h, part(&t->groups[i]));
+    const struct tally_group *g = &t->groups[i];
+    put_keys_cell(h, at->c, t, g);
+    audit_count(h, at, g, BEHIND_ALL, g->units);
+    audit_count(h, at, g, BEHIND_UNSURE, g->unsure);
+    put_share(h, census_unsure(g));
     HTML(h, "</tr>");
   }
   audit_end(h, t);
@@ -205,16 +262,19 @@ static void put_rated(struct html *h, double share, uint64_t n) {
   HTML(h, "</td>");
 }
 
-static void put_judges_table(struct html *h, const struct census *c) {
-  const struct tally_table *t = &c->tables[CENSUS_JUDGES];
-  audit_head(h, t, "Judges: answers that could not be read");
-  HTML(h, "<th scope=col class=n>times</th><th scope=col class=n>share</th><th scope=col>95 %"
-          "</th></tr></thead><tbody>");
+static void put_judges_table(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at at = {c, q, CENSUS_JUDGES};
+  const struct tally_table *t = table_at(&at);
+  audit_head(h, &at, "Judges: answers that could not be read");
+  HTML(h, "<th scope=col class=n>asked</th><th scope=col class=n>unreadable</th>"
+          "<th scope=col class=n>share</th><th scope=col>95 %</th></tr></thead><tbody>");
   for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
+    const struct tally_group *g = &t->groups[i];
     HTML(h, "<tr>");
-    put_keys_cell(h, c, t, &t->groups[i]);
-    audit_count(h, t->groups[i].units);
-    put_rated(h, census_unreadable(&t->groups[i]), t->groups[i].units);
+    put_keys_cell(h, c, t, g);
+    audit_count(h, &at, g, BEHIND_ALL, g->units);
+    audit_count(h, &at, g, BEHIND_UNREADABLE, g->outcomes[OUTCOME_UNREADABLE]);
+    put_rated(h, census_unreadable(g), g->units);
     HTML(h, "</tr>");
   }
   audit_end(h, t);
@@ -233,7 +293,25 @@ static void put_cause_example(struct html *h, struct str id) {
     HTML(h, "</a>");
 }
 
-static void put_causes(struct html *h, const struct census *c) {
+static void put_cause_count(struct html *h, const struct audit_at *at,
+                            const struct census_cause *cause) {
+  /* its last place is shared by all causes beyond those that are counted */
+  bool linked = h->root != NULL && cause->cause != NAMES_OTHER;
+  HTML(h, "<td class=n>");
+  if (linked) {
+    HTML(h, "<a");
+    HTML_LINK(h, "/judgments?of=", str_from(behind_table_name(at->table)), "");
+    HTML_LINK_MORE(h, "k1", names_text(&at->c->names, cause->cause));
+    HTML_LINK_MORE(h, "q", at->q);
+    HTML(h, ">");
+  }
+  html_printf(h, "%llu", (unsigned long long)cause->count);
+  end_behind(h, linked);
+  HTML(h, "</td>");
+}
+
+static void put_causes(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at at = {c, q, BEHIND_CAUSES};
   if (c->cause_count == 0)
     return;
   HTML(h, "<h3>Not complete, by cause</h3><table><thead><tr><th scope=col>cause</th>"
@@ -242,7 +320,7 @@ static void put_causes(struct html *h, const struct census *c) {
     HTML(h, "<tr><th scope=row>");
     html_said(h, names_text(&c->names, c->causes[i].cause));
     HTML(h, "</th>");
-    audit_count(h, c->causes[i].count);
+    put_cause_count(h, &at, &c->causes[i]);
     HTML(h, "<td>");
     put_cause_example(h, str_from(c->causes[i].example));
     HTML(h, "</td></tr>");
@@ -267,33 +345,43 @@ static void put_apart(struct html *h, const struct census *c) {
   HTML(h, "</tbody></table>");
 }
 
-void part_audit(struct html *h, const struct census *c) {
-  const struct tally_table *all = &c->tables[CENSUS_ALL];
-  if (all->count > 0) {
-    const struct tally_group *g = &all->groups[0];
-    struct buf cost = {0};
-    put_use_cost(&cost, &g->unsure_use);
-    HTML(h, "<p>");
-    html_printf(h,
-                "%llu judgments: %llu by a rule, %llu without, %llu ambiguous; %llu in which a "
-                "stage that reads a model's words did not decide, which cost %lld tokens and %s",
-                (unsigned long long)g->judgments, (unsigned long long)g->decided,
-                (unsigned long long)g->no_rule, (unsigned long long)g->ambiguous,
-                (unsigned long long)g->unsure,
-                (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
-    html_puts(h, ".");
-    buf_deinit(&cost);
-    HTML(h, "</p>");
-    put_methods_table(h, c);
-    put_stages_table(h, c);
-    put_falls_table(h, c);
-    put_part_table(h, c, CENSUS_MOVEMENTS, "Movements: judgments that were unsure", census_unsure);
-    put_judges_table(h, c);
+static void put_audit_sums(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at at = {c, q, CENSUS_ALL};
+  const struct tally_group *g = &table_at(&at)->groups[0];
+  struct buf cost = {0};
+  put_use_cost(&cost, &g->unsure_use);
+  HTML(h, "<p>");
+  put_behind(h, &at, g, BEHIND_ALL, g->judgments);
+  html_puts(h, " judgments: ");
+  put_behind(h, &at, g, BEHIND_DECIDED, g->decided);
+  html_puts(h, " by a rule, ");
+  put_behind(h, &at, g, BEHIND_LEFT, g->no_rule);
+  html_puts(h, " without, ");
+  put_behind(h, &at, g, BEHIND_AMBIGUOUS, g->ambiguous);
+  html_puts(h, " ambiguous; ");
+  put_behind(h, &at, g, BEHIND_UNSURE, g->unsure);
+  html_printf(h,
+              " in which a stage that reads a model's words did not decide, which cost %lld tokens "
+              "and %s.",
+              (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
+  HTML(h, "</p>");
+  buf_deinit(&cost);
+}
+
+void part_audit(struct html *h, const struct census *c, struct str q) {
+  const struct audit_at movements = {c, q, CENSUS_MOVEMENTS}, days = {c, q, CENSUS_BY};
+  if (c->tables[CENSUS_ALL].count > 0) {
+    put_audit_sums(h, c, q);
+    put_methods_table(h, c, q);
+    put_stages_table(h, c, q);
+    put_falls_table(h, c, q);
+    put_part_table(h, &movements, "Movements: judgments that were unsure");
+    put_judges_table(h, c, q);
     if (c->tables[CENSUS_BY].key_count > 0)
-      put_part_table(h, c, CENSUS_BY, "By day: judgments that were unsure", census_unsure);
+      put_part_table(h, &days, "By day: judgments that were unsure");
   } else {
     HTML(h, "<p>Nothing was judged.</p>");
   }
-  put_causes(h, c);
+  put_causes(h, c, q);
   put_apart(h, c);
 }

@@ -90,6 +90,18 @@ void html_link(struct html *h, const char *before, struct str part, const char *
   buf_printf(h->out, "%s\"", behind);
 }
 
+void html_link_more(struct html *h, const char *name, struct str value) {
+  assert(h->in_tag);
+  assert(h->out->n > 0);
+  assert(h->out->p[h->out->n - 1] == '"');
+  if (value.n == 0)
+    return;
+  h->out->n--;
+  buf_printf(h->out, "&amp;%s=", name);
+  put_percent(h, value);
+  buf_putc(h->out, '"');
+}
+
 void html_link_query(struct html *h, const char *name, const char *sign, const char *value,
                      struct str q) {
   assert(h->in_tag);

@@ -2,38 +2,8 @@
 #include "audit/agree.h"
 #include "audit/census.h"
 #include "format/json_write.h"
-#include "store/select.h"
 #include "web/page_session.h"
 #include "web/parts.h"
-
-#include <string.h>
-
-/* Applies one word such as "since:7d". */
-static bool audit_filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
-                              struct err *err) {
-  if (value != NULL && strcmp(name, "since") == 0)
-    return select_since(value, now_ms, &c->since_ms, err);
-  for (int i = 0; value != NULL && i < CENSUS_WORD_COUNT; i++)
-    if (strcmp(name, census_word_name((enum census_word)i)) == 0)
-      return census_filter(c, (enum census_word)i, value, err);
-  return err_set(err, ERR_USAGE,
-                 "\"%.80s\" is no filter: since:7d, workflow:, movement:, method:, provider:, "
-                 "model:, worker: and outcome: are",
-                 name);
-}
-
-static bool audit_filter(struct census *c, const struct page_ask *ask, struct err *err) {
-  char text[sizeof ask->q], *rest = text;
-  memcpy(text, ask->q, sizeof text);
-  for (char *word; (word = strsep(&rest, " ")) != NULL;) {
-    char *value = strchr(word, ':');
-    if (value != NULL)
-      *value++ = '\0';
-    if (word[0] != '\0' && !audit_filter_word(c, word, value, ask->now_ms, err))
-      return false;
-  }
-  return true;
-}
 
 static void put_audit_filter(struct html *h, const struct page_ask *ask) {
   HTML(h, "<form role=search data-filter><label>Filter <input name=q size=60 autocomplete=off "
@@ -73,7 +43,7 @@ unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   struct census *c = census_new();
   struct err err = {0};
-  bool filtered = audit_filter(c, ask, &err) && census_by(c, "day", &err);
+  bool filtered = census_filter_text(c, ask->q, ask->now_ms, &err) && census_by(c, "day", &err);
   bool there = filtered && store_exists(&ask->store);
   if (there && !census_read_store(c, &ask->store, &err)) {
     census_free(c);
@@ -85,7 +55,7 @@ unsigned page_audit(const struct page_ask *ask, struct buf *out) {
   if (!filtered)
     put_audit_trouble(&h, &err);
   HTML(&h, "<h2>Judgments</h2>");
-  part_audit(&h, c);
+  part_audit(&h, c, str_from(ask->q));
   if (there && !put_agreement(&h, ask, c, &err))
     put_audit_trouble(&h, &err);
   part_end_page(&h);
@@ -111,7 +81,8 @@ static void audit_put_json(const struct census *c, struct buf *out) {
 unsigned page_audit_data(const struct page_ask *ask, struct buf *out) {
   struct census *c = census_new();
   struct err err = {0};
-  bool ok = audit_filter(c, ask, &err) && census_by(c, "match_method", &err) &&
+  bool ok = census_filter_text(c, ask->q, ask->now_ms, &err) &&
+            census_by(c, "match_method", &err) &&
             (!store_exists(&ask->store) || census_read_store(c, &ask->store, &err));
   census_sort(c);
   if (ok && ask->kind == PAGE_AUDIT_CSV)

@@ -23,7 +23,10 @@ unsigned page_integrity(const struct page_ask *ask, struct buf *out);
 unsigned page_changes(const struct page_ask *ask, struct buf *out);    /* page_changes.c */
 unsigned page_audit(const struct page_ask *ask, struct buf *out);      /* page_audit.c */
 unsigned page_audit_data(const struct page_ask *ask, struct buf *out); /* CSV, JSON */
-unsigned page_providers(const struct page_ask *ask, struct buf *out);  /* page_providers.c */
+/* The judgments behind a number; as data too. page_behind.c */
+unsigned page_behind(const struct page_ask *ask, struct buf *out);
+unsigned page_behind_data(const struct page_ask *ask, struct buf *out);
+unsigned page_providers(const struct page_ask *ask, struct buf *out); /* page_providers.c */
 /* page_raw.c */
 unsigned page_records(const struct page_ask *ask, struct buf *out);
 unsigned page_text(const struct page_ask *ask, struct buf *out);

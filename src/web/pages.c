@@ -296,6 +296,11 @@ unsigned page_write(const struct page_ask *ask, struct buf *out) {
   case PAGE_AUDIT_CSV:
   case PAGE_AUDIT_JSON:
     return page_audit_data(ask, out);
+  case PAGE_BEHIND:
+    return page_behind(ask, out);
+  case PAGE_BEHIND_CSV:
+  case PAGE_BEHIND_JSON:
+    return page_behind_data(ask, out);
   case PAGE_PROVIDERS:
     return page_providers(ask, out);
   case PAGE_COMPARE:

@@ -7,6 +7,7 @@
 #define SEGUE_WEB_PAGES_H
 
 #include "base/buf.h"
+#include "base/limits.h"
 #include "store/store.h"
 #include "view/track.h"
 
@@ -24,6 +25,9 @@ enum page_kind {
   PAGE_AUDIT,
   PAGE_AUDIT_CSV, /* the same as data */
   PAGE_AUDIT_JSON,
+  PAGE_BEHIND, /* the judgments behind a number of the audit */
+  PAGE_BEHIND_CSV,
+  PAGE_BEHIND_JSON,
   PAGE_PROVIDERS, /* with a daemon only */
   PAGE_COMPARE,
   PAGE_ENTER /* who has no cookie: posts the code */
@@ -52,11 +56,13 @@ struct page_ask {
   char before[40], from[24]; /* where a page of a list, or a piece of a text, begins */
   char ref[256];             /* of PAGE_TEXT: where the text stands, such as 33#/text */
   char sort[24];             /* of sessions: started, took, tokens, cost, turns; "-": ascending */
-  bool only_failed;          /* of a session: its turns that failed, and no others */
-  bool all;                  /* texts are not cut */
-  bool acts;                 /* the browser may change something, and there is a daemon to do it */
-  int64_t now_ms;            /* real time */
-  struct page_live *live;    /* of the daemon's sessions; or NULL */
+  char of[16], what[16];     /* of PAGE_BEHIND: the number (audit/behind.h), and its keys */
+  char keys[3][LIMIT_AUDIT_NAME_BYTES + 1];
+  bool only_failed;       /* of a session: its turns that failed, and no others */
+  bool all;               /* texts are not cut */
+  bool acts;              /* the browser may change something, and there is a daemon to do it */
+  int64_t now_ms;         /* real time */
+  struct page_live *live; /* of the daemon's sessions; or NULL */
   size_t live_count;
   json_t *about;          /* of PAGE_PROVIDERS: what GET /v1/providers answers */
   bool daemon;            /* there is one: its pages are linked */

@@ -98,7 +98,8 @@ struct part_order {
 void part_methods_key(struct html *h);
 void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
                const struct part_order *order);
-void part_audit(struct html *h, const struct census *c);
+/* In the window each number leads to its judgments; q: what is filtered by. */
+void part_audit(struct html *h, const struct census *c, struct str q);
 struct agree;
 void part_agree(struct html *h, const struct agree *a);
 

@@ -96,7 +96,7 @@ void report_folder(struct report_file *r, const struct view_folder *f, struct st
   for (int i = 0; i < VIEW_CLASS_COUNT; i++)
     put_class(&h, f, (enum view_class)i, titles[i]);
   HTML(&h, "<h2>Audit</h2>");
-  part_audit(&h, f->census);
+  part_audit(&h, f->census, STR(""));
 }
 
 /* --- a session --- */

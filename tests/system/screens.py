@@ -87,6 +87,7 @@ class Screens:
                 "running": f"s/{self.running}/", "unsure": f"s/{self.unsure}/",
                 "asks": f"s/{self.asks}/", "form": f"s/{self.form}/", "judgment": of + "2", "judgment-unsure": f"s/{self.unsure}/1",
                 "integrity": of + "integrity", "changes": of + "changes", "audit": "audit", "providers": "providers",
+                "judgments": "judgments?of=all&what=unsure",
                 "records": of + "records", "text": of + "text?ref=1%23/task", "failed": of + "?failed=1",
                 "find": of + "find?q=work", "workflow": of + "workflow",
                 "compare": f"compare/{self.done}_{self.other}",

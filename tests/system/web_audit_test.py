@@ -71,11 +71,12 @@ def tables_and_data():
             days = {g["day"]: g for g in groups(box, "day", *words)["groups"]}
             shown = rows(text, "By day: judgments that were unsure")
             expect({r[0] for r in shown} == set(days), shown, sorted(days))
-            for day, _, share, _ in shown:
+            for day, count, unsure, share, _ in shown:
                 g = days[day]
+                expect((int(count), int(unsure)) == (g["judgments"], g["unsure"]), day, count, unsure, g)
                 expect(share == f"{100 * g['unsure'] / g['judgments']:.1f} %", day, share, g)
             judges = rows(text, "Judges: answers that could not be read")
-            for *_, times, share, interval in judges or []:
+            for *_, times, _, share, interval in judges or []:
                 n, p = int(times), float(share.split()[0]) / 100
                 low, high = wilson(p, n)
                 if n < 10:
@@ -88,6 +89,68 @@ def tables_and_data():
             status, headers, body = window.ask("GET", path)
             expect(status == 404 and b"is no filter" in body and headers["Content-Type"].startswith("text/html"), status, body)
         expect(window.ask("GET", "audit.csv?x=1")[0] in (400, 404))
+        box.end()
+
+
+def listed(window, path):
+    """The pages behind a number: what they say in all, and their rows."""
+    found, total = [], None
+    while path:
+        text = page(window, path)[1]
+        said = int(re.search(r"<p role=status>(\d+) ", text)[1])
+        expect(total in (None, said), path, total, said)
+        total, body = said, text[text.find("<tbody>"):] if "<tbody>" in text else ""
+        these = re.findall(r"<tr>(.*?)</tr>", body, re.S)
+        expect(len(these) <= 200, len(these))
+        found += these
+        more = re.search(r'<a href="([^"]*)">Further ones', text)
+        path = html.unescape(more[1]).split("/", 3)[3] if more else None
+    return total, found, text
+
+
+def numbers_lead_to_judgments():
+    with WebBox() as box:
+        write(box.logs, 24, 12, seed=5)
+        box.serve()
+        window = box.window()
+        seen, longest = set(), 0
+        for query in ("audit", "audit?q=movement:plan", "audit?q=min-stages:2%20ambiguous"):
+            text = page(window, query)[1]
+            links = re.findall(r'<a href="([^"]*/judgments[?][^"]*)">(\d+)</a>', text)
+            expect(links, query, "no number leads anywhere")
+            for link, number in links:
+                path = html.unescape(link).split("/", 3)[3]
+                of, what = re.search(r"of=(\w+)", path)[1], re.search(r"what=(\w+)", path)
+                seen.add((of, what[1] if what else ""))
+                total, found, shown = listed(window, path)
+                longest = max(longest, total)
+                expect(total == len(found) == int(number), path, number, total, len(found))
+                expect("q=" not in query or "q=" in path, path)
+                if query != "audit" and what and what[1] == "all":
+                    continue
+                data = json.loads(page(window, path.replace("judgments?", "judgments.json?"))[1])
+                expect(data["total"] == total and len(data["judgments"]) == total, path)
+                table = list(csv.DictReader(io.StringIO(page(window, path.replace("judgments?", "judgments.csv?"))[1], newline="")))
+                expect(len(table) == total, path, len(table))
+                for row, one in list(zip(data["judgments"], table))[:3]:
+                    expect(row["session"] == one["session"] and str(row["turn"] or "") == one["turn"], row, one)
+                    expect(re.search(rf'href="[^"]*/s/{row["session"]}/{row["turn"] or ""}"', "".join(found)), row)
+        expect({"all", "methods", "stages", "falls", "movements", "judges", "days", "causes"} == {of for of, _ in seen}, seen)
+        expect(longest > 200, longest)
+        total, found, _ = listed(window, "judgments")
+        one = re.search(r'href="[^"]*/(s/[^"/]*/\d+)"', found[0])[1]
+        page(window, one)
+        for path in ("judgments?of=nothing", "judgments?what=nothing", "judgments?from=-1", "judgments?from=x", "judgments.csv?of=nothing"):
+            status, _, body = window.ask("GET", path)
+            expect(status == 404, path, status, body)
+        for query in ("movement:none-such", "outcome:complete%20movement:none-such"):
+            expect(listed(window, f"judgments?q={query}")[0] == 0)
+        text = page(window, "judgments?q=odd:1")[1]
+        expect("is no filter" in text and 'role=alert' in text, text)
+        text = page(window, "audit?q=movement:%22plan%22%20min-stages:x")[1]
+        expect("write a number from 1" in text, text)
+        same = page(window, "audit.json?q=movement:%22plan%22")[1]
+        expect(same == page(window, "audit.json?q=movement:plan")[1], "quotation marks hold a name together")
         box.end()
 
 
@@ -121,4 +184,4 @@ def agreement():
 
 
 if __name__ == "__main__":
-    sys.exit(main([tables_and_data, agreement]))
+    sys.exit(main([tables_and_data, numbers_lead_to_judgments, agreement]))

@@ -250,11 +250,13 @@ class Walk:
         for label, keys in (("Movements: judgments that were unsure", ("workflow", "movement")),
                             ("By day: judgments that were unsure", ("day",))):
             for r, g in table(label, by(*keys), *keys):
-                same((r["times"], r["share"]), (str(g["judgments"]), "%.1f %%" % (100 * g["unsure"] / g["judgments"])), g)
+                same((r["judgments"], r["unsure"], r["share"]), (
+                    str(g["judgments"]), str(g["unsure"]), "%.1f %%" % (100 * g["unsure"] / g["judgments"])), g)
         judges = {(j["provider"] or "-", j["model"] or "-"): j for j in total["judges"]}
         for r, j in table("Judges: answers that could not be read", judges, "provider", "model"):
-            unread = j["outcomes"].get("unreadable", 0) / j["stages"]
-            same((r["times"], r["share"]), (str(j["stages"]), "%.1f %%" % (100 * unread)), j)
+            unread = j["outcomes"].get("unreadable", 0)
+            same((r["asked"], r["unreadable"], r["share"]), (
+                str(j["stages"]), str(unread), "%.1f %%" % (100 * unread / j["stages"])), j)
         causes = {f["cause"]: (str(f["count"]), f["example"]) for f in total["failures"]}
         same({r["cause"]: (r["sessions"], r["for example"]) for r in screen.table("Not complete, by cause")}, causes)
         screen.over()

@@ -534,12 +534,20 @@ def hostile():
             expect(len(pages) == len(HOSTILE) + len(sids) + 1, len(pages))
             mine = [p for p in pages if any(s in p for s in sids)]
             seen = [root, root + "inbox", root + "audit", root + "providers", root + "?sort=tokens&q=%3Cscript%3E",
-                    root + "audit?q=movement:%3Cimg%3E", root + f"compare/{sids[0]}_{sids[1]}"]
+                    root + "audit?q=movement:%3Cimg%3E", root + "judgments", root + f"compare/{sids[0]}_{sids[1]}"]
             seen += [p + "1" for p in pages if p not in mine][:4] + pages
             for of in mine:
                 seen += [of + name for name in ("1", "2", "2?all=1", "integrity", "changes", "records", "workflow",
                                                 "find?q=e", "find?q=%3Cscript%3E", "records?from=5",
                                                 "?failed=1", "text?ref=1%23/task", "text?ref=4")]
+            b.open(root + "audit")
+            behind = b.run("return [...document.querySelectorAll('#main a[href*=\"judgments?\"]')].map(a => [a.href, a.textContent])")
+            for page, number in behind[::max(1, len(behind) // 12)]:
+                b.open(page)
+                b.wait(READY)
+                shown = b.run("return [document.querySelectorAll('#main tbody tr').length, document.querySelector('#main [role=status]').textContent]")
+                expect(min(200, int(number)) == shown[0] and shown[1].startswith(number + " "), page, number, shown)
+                expect(b.run(ODD, root) == [], page)
             for page in seen:
                 b.open(page)
                 b.wait(READY)

@@ -117,15 +117,23 @@ static void page_drop(void *what) {
   free(job);
 }
 
+static bool page_is_csv(enum page_kind kind) {
+  return kind == PAGE_AUDIT_CSV || kind == PAGE_BEHIND_CSV;
+}
+
+static bool page_is_json(enum page_kind kind) {
+  return kind == PAGE_AUDIT_JSON || kind == PAGE_BEHIND_JSON;
+}
+
 static void page_work(void *what, struct reading_answer *answer) {
   answer->type = "text/html; charset=utf-8";
   struct page_job *job = what;
   if (job->about != NULL)
     job->ask.about = job->options->about_read(job->about);
   answer->status = page_write(&job->ask, &answer->body);
-  if (answer->status == 200 && job->ask.kind == PAGE_AUDIT_CSV)
+  if (answer->status == 200 && page_is_csv(job->ask.kind))
     answer->type = "text/csv; charset=utf-8";
-  else if (answer->status == 200 && job->ask.kind == PAGE_AUDIT_JSON)
+  else if (answer->status == 200 && page_is_json(job->ask.kind))
     answer->type = "application/json";
 }
 
@@ -190,6 +198,11 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   take_query(r, "sort", ask->sort, sizeof ask->sort);
   take_query(r, "from", ask->from, sizeof ask->from);
   take_query(r, "ref", ask->ref, sizeof ask->ref);
+  take_query(r, "of", ask->of, sizeof ask->of);
+  take_query(r, "what", ask->what, sizeof ask->what);
+  take_query(r, "k1", ask->keys[0], sizeof ask->keys[0]);
+  take_query(r, "k2", ask->keys[1], sizeof ask->keys[1]);
+  take_query(r, "k3", ask->keys[2], sizeof ask->keys[2]);
   if (kind == PAGE_COMPARE)
     (void)sscanf(server_part(r), "%36[0-9a-f-]_%36[0-9a-f-]", ask->a, ask->b);
   ask->only_failed = server_query(r, "failed") != NULL;
@@ -307,6 +320,18 @@ static void get_audit_json(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_AUDIT_JSON);
 }
 
+static void get_behind(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_BEHIND);
+}
+
+static void get_behind_csv(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_BEHIND_CSV);
+}
+
+static void get_behind_json(void *ctx, struct server_request *r) {
+  take_page(ctx, r, PAGE_BEHIND_JSON);
+}
+
 static void get_enter(void *ctx, struct server_request *r) {
   struct window *w = ctx;
   struct page_ask ask = {.kind = PAGE_ENTER};
@@ -411,6 +436,7 @@ static void get_session_events(void *ctx, struct server_request *r) {
 
 static const char *const sessions_query[] = {"q", "before", "sort", NULL};
 static const char *const audit_query[] = {"q", NULL};
+static const char *const behind_query[] = {"of", "what", "k1", "k2", "k3", "q", "from", NULL};
 static const char *const session_query[] = {"from", "failed", NULL};
 static const char *const whole_query[] = {"all", NULL};
 static const char *const records_query[] = {"from", NULL};
@@ -439,6 +465,9 @@ static const struct server_route window_routes[] = {
     {"GET", "audit", "judgments counted", TAKES_NOTHING, audit_query, get_audit_page},
     {"GET", "audit.csv", "the same", TAKES_NOTHING, audit_query, get_audit_csv},
     {"GET", "audit.json", "the same", TAKES_NOTHING, audit_query, get_audit_json},
+    {"GET", "judgments", "what a number counts", TAKES_NOTHING, behind_query, get_behind},
+    {"GET", "judgments.csv", "the same", TAKES_NOTHING, behind_query, get_behind_csv},
+    {"GET", "judgments.json", "the same", TAKES_NOTHING, behind_query, get_behind_json},
     {"GET", "providers", "providers and the daemon", TAKES_NOTHING, NULL, get_providers},
     {"GET", "events", "changes of all", TAKES_NOTHING, NULL, get_events},
     {"GET", "style.css", "style", TAKES_NOTHING, NULL, get_style},

@@ -59,6 +59,8 @@ static const struct page_case cases[] = {
     {"changes", PAGE_CHANGES, 200, SESSION, NULL, NULL, NULL, NULL, 0},
     {"audit", PAGE_AUDIT, 200, NULL, NULL, NULL, NULL, NULL, 0},
     {"audit-filtered", PAGE_AUDIT, 200, NULL, NULL, "movement:plan", NULL, NULL, 0},
+    {"behind", PAGE_BEHIND, 200, NULL, "falls", NULL, "left", NULL, 0}, /* of, what; keys below */
+    {"behind-causes", PAGE_BEHIND, 200, NULL, "causes", NULL, "all", NULL, 0},
     {"providers", PAGE_PROVIDERS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
     {"compare", PAGE_COMPARE, 200, NULL, NULL, NULL, NULL, NULL, 0},
     {"compare-damaged", PAGE_COMPARE, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
@@ -85,6 +87,14 @@ static struct page_ask page_asked(const struct page_case *c) {
   put(ask.a, sizeof ask.a, c->id != NULL ? c->id : SESSION);
   put(ask.turn, sizeof ask.turn, c->turn);
   put(ask.q, sizeof ask.q, c->q);
+  if (c->kind == PAGE_BEHIND) {
+    bool causes = strcmp(c->turn, "causes") == 0;
+    put(ask.of, sizeof ask.of, c->turn);
+    put(ask.what, sizeof ask.what, c->sort);
+    put(ask.keys[0], sizeof ask.keys[0], causes ? "rule_no_match" : "phase1_tag");
+    put(ask.keys[1], sizeof ask.keys[1], causes ? NULL : "ai_judge");
+    put(ask.keys[2], sizeof ask.keys[2], causes ? NULL : "no_tag");
+  }
   put(ask.sort, sizeof ask.sort, c->sort);
   put(ask.from, sizeof ask.from, c->from);
   return ask;
