@@ -78,18 +78,13 @@ struct tally_unit {
 
 bool tally_by_stage(const struct tally_table *t);
 void tally_add(struct tally_table *t, const struct row *row);
-<<<<<<< HEAD
-/* Returns the number of a judgment's group once it was added; with keys of stages there is none.
- * SIZE_MAX: it has no group, because there are too many. */
-=======
 /* Calls with each unit that tally_add counts for the row of a judgment. */
 void tally_units(const struct tally_table *t, const struct row *row, void *ctx,
                  void (*each)(void *ctx, const struct tally_unit *u));
 /* Had a judgment a stage that reads a model's words and did not decide? */
 bool tally_is_unsure(const struct row *row);
-/* The number of a judgment's group once it was added; there is none with keys of stages. SIZE_MAX:
- * it has no group because there are too many. */
->>>>>>> e48c2fbd (Each number of the window's audit leads to its judgments)
+/* Returns the number of a judgment's group once it was added; with keys of stages there is none.
+ * SIZE_MAX: it has no group, because there are too many. */
 size_t tally_group_of(const struct tally_table *t, const struct row *row);
 /* The groups with most units first; equal ones by their keys' texts. */
 void tally_sort(struct tally_table *t, const struct name_list *names);

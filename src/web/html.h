@@ -44,15 +44,11 @@ void html_link(struct html *h, const char *before, struct str part, const char *
 void html_link_query(struct html *h, const char *name, const char *sign, const char *value,
                      struct str q);
 
-<<<<<<< HEAD
-/* Writes the href of a session's turn, in the window. */
-=======
 /* More of the address that HTML_LINK began: "&NAME=VALUE"; nothing if the value is empty. */
 #define HTML_LINK_MORE(h, name, value) html_link_more((h), "" name "", (value))
 void html_link_more(struct html *h, const char *name, struct str value);
 
-/* href of a session's turn, in the window. */
->>>>>>> e48c2fbd (Each number of the window's audit leads to its judgments)
+/* Writes the href of a session's turn, in the window. */
 void html_link2(struct html *h, struct str id, struct str turn);
 
 /* href of the page of a text of a session, such as that at 33#/text, from a byte on; session empty:
