@@ -78,14 +78,26 @@ struct test_reading {
   long tests, packages[2]; /* of go: failed, passed */
   long failed_tests;
   long outside; /* of ctest: skipped, and not in its sum */
+  long programs_begun, programs_over;
+  long files_failed; /* of jest: they could not be run, or had errors outside of tests */
 };
+
+/* A program that said that it begins and gave no summary has failed. */
+static void programs_end(struct test_reading *r) {
+  if (r->programs_begun > r->programs_over)
+    r->counts.failed += r->programs_begun - r->programs_over;
+}
 
 static void ctest_line(struct test_reading *r, struct str line) {
   long failed = number_before(line, "tests failed"), all = -1;
+  if (failed < 0)
+    failed = number_before(line, "test failed");
   bool disabled = str_has(line, "***Not Run (Disabled)");
   struct str rest = line;
+  r->programs_begun += str_starts(line, "Test project ");
   if (str_has(line, "No tests were found!!!")) {
     r->found = true;
+    r->programs_over++;
     return;
   }
   if (disabled || str_has(line, "***Skipped")) {
@@ -100,6 +112,7 @@ static void ctest_line(struct test_reading *r, struct str line) {
   if (!str_to_long(str_trim((struct str){rest.p + 7, rest.n - 7}), &all) || all < failed)
     return;
   r->found = true;
+  r->programs_over++;
   r->counts.failed += failed;
   r->counts.passed += all - failed;
 }
@@ -107,6 +120,7 @@ static void ctest_line(struct test_reading *r, struct str line) {
 static void pytest_line(struct test_reading *r, struct str line) {
   struct str text = bare_summary(str_trim(line));
   bool none = str_starts(text, "no tests ran");
+  r->programs_begun += str_starts(text, "test session starts");
   if (!none && (text.n == 0 || !isdigit((unsigned char)text.p[0]) || !str_has(text, " in ")))
     return;
   long passed = number_before(text, "passed"), failed = number_before(text, "failed");
@@ -115,6 +129,7 @@ static void pytest_line(struct test_reading *r, struct str line) {
       number_before(text, "deselected") < 0 && number_before(text, "xfailed") < 0)
     return;
   r->found = true;
+  r->programs_over++;
   r->counts.passed += or_zero(passed) + or_zero(number_before(text, "xpassed"));
   r->counts.failed += or_zero(failed) + or_zero(errors);
   r->counts.skipped += or_zero(skipped) + or_zero(number_before(text, "xfailed"));
@@ -157,24 +172,39 @@ static void go_end(struct test_reading *r) {
 
 static void cargo_line(struct test_reading *r, struct str line) {
   bool result = str_has(line, "test result: "), next = str_has(line, " tests run: ");
+  bool begins = str_starts(line, "running ");
+  r->programs_begun += begins && (str_ends(line, " tests") || str_ends(line, " test"));
+  r->programs_over += result;
   if (!result && !next && number_before(line, "test run:") < 0)
     return;
   r->found = true;
   r->counts.passed += or_zero(number_before(line, "passed"));
-  r->counts.failed += or_zero(number_before(line, "failed"));
+  r->counts.failed += or_zero(number_before(line, "failed")) +
+                      or_zero(number_before(line, "exec failed")) +
+                      or_zero(number_before(line, "timed out"));
   r->counts.skipped += or_zero(number_before(line, result ? "ignored" : "skipped"));
 }
 
 static void jest_line(struct test_reading *r, struct str line) {
   struct str text = str_trim(line), rest;
+  if (has_prefix(text, "Test Suites:", &rest) || has_prefix(text, "Test Files  ", &rest))
+    r->files_failed += or_zero(number_before(rest, "failed"));
+  if (has_prefix(text, "Errors  ", &rest))
+    r->files_failed += or_zero(number_before(rest, "error"));
   if (!has_prefix(text, "Tests:", &rest) && !has_prefix(text, "Tests  ", &rest) &&
-      !has_prefix(text, "No tests found", &rest))
+      !has_prefix(text, "No tests found", &rest) && !has_prefix(text, "No test files found", &rest))
     return;
   r->found = true;
   r->counts.passed += or_zero(number_before(rest, "passed"));
   r->counts.failed += or_zero(number_before(rest, "failed"));
   r->counts.skipped +=
       or_zero(number_before(rest, "skipped")) + or_zero(number_before(rest, "todo"));
+}
+
+/* A file with a failed test counts as failed, too. */
+static void jest_end(struct test_reading *r) {
+  if (r->counts.failed == 0)
+    r->counts.failed = r->files_failed;
 }
 
 /* Behind the last '#' that stands apart: "ok 3 - see \\#12 # SKIP no net". */
@@ -217,22 +247,25 @@ static void tap_line(struct test_reading *r, struct str line) {
 
 static void tap_end(struct test_reading *r) {
   long seen = r->counts.passed + r->counts.failed + r->counts.skipped;
-  if (r->planned >= 0 && r->planned != seen)
+  if (r->planned < 0) /* it ended before it told one */
+    r->counts.failed++;
+  else
     r->counts.failed += labs(r->planned - seen);
 }
 
 static void ctest_end(struct test_reading *r) {
   long among = r->counts.skipped - r->outside;
   r->counts.passed -= among < r->counts.passed ? among : r->counts.passed;
+  programs_end(r);
 }
 
 static const struct {
   void (*line)(struct test_reading *r, struct str line);
   void (*end)(struct test_reading *r);
 } readers[TESTS_COUNT] = {
-    [TESTS_CTEST] = {ctest_line, ctest_end}, [TESTS_PYTEST] = {pytest_line, NULL},
-    [TESTS_GO] = {go_line, go_end},          [TESTS_CARGO] = {cargo_line, NULL},
-    [TESTS_JEST] = {jest_line, NULL},        [TESTS_TAP] = {tap_line, tap_end},
+    [TESTS_CTEST] = {ctest_line, ctest_end}, [TESTS_PYTEST] = {pytest_line, programs_end},
+    [TESTS_GO] = {go_line, go_end},          [TESTS_CARGO] = {cargo_line, programs_end},
+    [TESTS_JEST] = {jest_line, jest_end},    [TESTS_TAP] = {tap_line, tap_end},
 };
 
 bool test_counts_read(enum test_format format, struct str text, struct test_counts *out) {

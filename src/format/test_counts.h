@@ -4,14 +4,16 @@
  * a pass is for the caller to say. Skipped tests count as neither. If a command ran several test
  * programs, their summaries are added up.
  *
+ * A program that began (where the format says so) and gave no summary counts as one that failed.
+ *
  *   ctest   the line "N% tests passed, F tests failed out of T"; skipped tests count as neither
  *   pytest  the summary ("3 failed, 10 passed in 0.12s"); errors count as failed
  *   go      with -v or -json its tests, else its packages: "ok", "FAIL", "[no tests to run]"
  *   cargo   all lines "test result:", and the summary of nextest
- *   jest    the line "Tests:", of vitest "Tests"
+ *   jest    the line "Tests:", of vitest "Tests"; if no test failed, files that could not be run
  *   tap     "ok" and "not ok" that are not indented; tests that the plan promised and that did not
- *           come failed
- *   junit   an XML report: its <testcase> elements */
+ *           come failed, and so did a program that ended before its plan
+ *   junit   an XML report: its <testcase> elements, and errors of whole suites */
 #ifndef SEGUE_FORMAT_TEST_COUNTS_H
 #define SEGUE_FORMAT_TEST_COUNTS_H
 

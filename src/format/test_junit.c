@@ -63,15 +63,31 @@ static bool is_named(const char *element, const char *name) {
   return strcmp(colon != NULL ? colon + 1 : element, name) == 0;
 }
 
+/* Googletest, ctest and others say it of a case in an attribute alone. */
+static const char *const skipped_words[] = {"notrun", "disabled", "suppressed", "skipped", NULL};
+static const char *const failed_words[] = {"fail", "failed", "error", NULL};
+
+static bool attributes_say(const XML_Char **attributes, const char *const *words) {
+  for (; attributes[0] != NULL; attributes += 2)
+    for (size_t i = 0; words[i] != NULL; i++)
+      if ((strcmp(attributes[0], "status") == 0 || strcmp(attributes[0], "result") == 0) &&
+          strcmp(attributes[1], words[i]) == 0)
+        return true;
+  return false;
+}
+
 static void junit_on_start(void *ctx, const XML_Char *name, const XML_Char **attributes) {
   struct junit *j = ctx;
-  (void)attributes;
+  bool failure = is_named(name, "failure") || is_named(name, "error");
   if (is_named(name, "testcase")) {
     j->in_case = true;
-    j->failed = j->skipped = false;
+    j->failed = attributes_say(attributes, failed_words);
+    j->skipped = attributes_say(attributes, skipped_words);
   } else if (j->in_case) {
-    j->failed |= is_named(name, "failure") || is_named(name, "error");
+    j->failed |= failure;
     j->skipped |= is_named(name, "skipped");
+  } else if (failure) { /* of a whole suite */
+    j->counts.failed++;
   }
 }
 

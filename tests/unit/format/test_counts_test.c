@@ -76,6 +76,38 @@ static const struct row {
     {TESTS_TAP, "1..2\nok 1 - see \\#12 # SKIP no net\nok 2 - a # b # skip\n", true, 0, 0, 2},
     {TESTS_TAP, "1..1\nok 1 - C# works\n", true, 1, 0, 0},
     {TESTS_TAP, "okay then\n", false, 0, 0, 0},
+    /* what began and did not end */
+    {TESTS_TAP, "TAP version 14\nok 1 - a\nok 2 - b\nKilled\n", true, 2, 1, 0},
+    {TESTS_CARGO,
+     "running 5 tests\ntest result: ok. 5 passed; 0 failed; 0 ignored\n"
+     "running 3 tests\ntest a ... ok\n",
+     true, 5, 1, 0},
+    {TESTS_CARGO, "running 1 test\ntest result: ok. 1 passed; 0 failed; 0 ignored\n", true, 1, 0,
+     0},
+    {TESTS_PYTEST,
+     "==== test session starts ====\n==== 3 passed in 0.1s ====\n"
+     "==== test session starts ====\nFatal Python error: Segmentation fault\n",
+     true, 3, 1, 0},
+    {TESTS_CTEST,
+     "Test project /a\n100% tests passed, 0 tests failed out of 3\nTest project /b\n"
+     "    Start 1: x\n",
+     true, 3, 1, 0},
+    {TESTS_CTEST, "Test project /a\n67% tests passed, 1 test failed out of 3\n", true, 2, 1, 0},
+    {TESTS_CTEST, "Test project /a\nNo tests were found!!!\n", true, 0, 0, 0},
+    /* failures that are no test's */
+    {TESTS_JEST, "Test Suites: 1 failed, 1 passed, 2 total\nTests:       3 passed, 3 total\n", true,
+     3, 1, 0},
+    {TESTS_JEST,
+     "Test Suites: 1 failed, 1 passed, 2 total\nTests:       1 failed, 3 passed, 4 total\n", true,
+     3, 1, 0},
+    {TESTS_JEST, " Test Files  1 failed | 1 passed (2)\n      Tests  2 passed (2)\n", true, 2, 1,
+     0},
+    {TESTS_JEST, " Test Files  1 passed (1)\n      Tests  2 passed (2)\n     Errors  1 error\n",
+     true, 2, 1, 0},
+    {TESTS_JEST, "No test files found, exiting with code 0\n", true, 0, 0, 0},
+    {TESTS_CARGO,
+     "     Summary [  60.0s] 4 tests run: 2 passed, 1 timed out, 1 exec failed, 0 skipped\n", true,
+     2, 2, 0},
 };
 
 static void counts_are_read(void **state) {
@@ -104,6 +136,17 @@ static void reports_are_read(void **state) {
   assert_int_equal(got.passed, 11);
   assert_int_equal(got.failed, 2);
   assert_int_equal(got.skipped, 1);
+  static const char not_run[] =
+      "<testsuite errors=\"1\"><error message=\"cannot be loaded\"/>"
+      "<testcase name=\"a\" status=\"notrun\" result=\"suppressed\"/>"
+      "<testcase name=\"b\" status=\"run\" result=\"completed\"/>"
+      "<testcase name=\"c\" status=\"disabled\"/><testcase name=\"d\" result=\"skipped\"/>"
+      "<testcase name=\"e\" status=\"fail\"/></testsuite>";
+  got = (struct test_counts){0};
+  assert_true(test_counts_junit(STR(not_run), &got, &err));
+  assert_int_equal(got.passed, 1);
+  assert_int_equal(got.failed, 2);
+  assert_int_equal(got.skipped, 3);
   assert_false(test_counts_junit(STR(bomb), &got, &err));
   assert_non_null(strstr(err.text, "document type"));
   assert_false(test_counts_junit(STR("<a><b></a>"), &got, &err));
