@@ -232,18 +232,42 @@ static bool is_contained(const struct confining *c) {
   return is_held_by(c, SANDBOX_PODMAN) || is_held_by(c, SANDBOX_DOCKER);
 }
 
-/* Hooks and settings of a repository run programs for whoever uses it next. The folder of hooks is
- * made where it is missing, so that nobody else can. */
+/* Makes a file that is missing, so that nobody else can. */
+static void confine_make_file(const char *path, struct str text) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return;
+  bool ok = write(fd, text.p, text.n) == (ssize_t)text.n;
+  (void)close(fd);
+  if (!ok)
+    (void)unlink(path);
+}
+
+/* Hooks and settings of a repository run programs for whoever uses it next, and `commondir` says
+ * where git looks for them. What is missing is made: "." is the folder itself, and an empty file
+ * sets nothing. */
 static void keep_git(struct confining *c, const char *folder) {
-  static const char *const names[] = {"hooks", "config", "config.worktree"};
+  static const char *const names[] = {"hooks", "config", "config.worktree", "commondir", "gitdir"};
+  const bool makes = wraps_call(c) || is_contained(c);
   char path[PATH_MAX];
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
     if (snprintf(path, sizeof path, "%s/%s", folder, names[i]) >= (int)sizeof path)
       continue;
-    if (i == 0 && (wraps_call(c) || is_contained(c)))
+    if (makes && i == 0)
       (void)mkdir(path, 0755);
+    else if (makes && (i == 2 || i == 3))
+      confine_make_file(path, i == 3 ? STR(".\n") : STR(""));
     add(c, &c->kept, path);
   }
+}
+
+/* A worktree or submodule has a file that says where its repository is. */
+static void keep_git_link(struct confining *c, const char *cwd) {
+  struct stat st;
+  char path[PATH_MAX];
+  if (snprintf(path, sizeof path, "%s/.git", cwd) < (int)sizeof path && lstat(path, &st) == 0 &&
+      S_ISREG(st.st_mode))
+    add(c, &c->kept, path);
 }
 
 static void confine_gather(struct confining *c, enum sandbox_level level) {
@@ -266,6 +290,7 @@ static void confine_gather(struct confining *c, enum sandbox_level level) {
       add(c, &c->writes, git[i]);
       keep_git(c, git[i]);
     }
+    keep_git_link(c, spec->cwd);
   }
   add_state(c);
   add_all(c, &c->writes, sandbox_devices);

@@ -221,6 +221,8 @@ DEEDS = {
     "call an abstract socket": abstract,
     "plant a hook": lambda: write(".git/hooks/pre-commit"),
     "change git's settings": lambda: write(".git/config"),
+    "give git settings of a worktree": lambda: write(".git/config.worktree"),
+    "give git another folder": lambda: write(".git/commondir"),
     "signal a neighbour": lambda: os.kill(AT["neighbour"], 0) is None,
     "signal segue": lambda: os.kill(AT["segue"], 0) is None,
     "trace a neighbour": lambda: ptrace(AT["neighbour"]),

@@ -35,6 +35,7 @@ DONE = {
     "read segue's configuration": "off",
     "plant a hook": "off guard strict",
     "change git's settings": "off guard strict",
+    "give git settings of a worktree": "off guard strict", "give git another folder": "off guard strict",
     "write to a cache": "off guard",
     "open IPv4": "network", "open IPv6": "network", "send UDP": "network", "send UDP by IPv6": "network",
     "ask DNS": "network", "listen": "network",
@@ -47,6 +48,7 @@ DONE = {
 # there goes nowhere (with UDP what is sent, too), and abstract sockets belong to the network.
 BWRAP = {
     "plant a hook": "off", "change git's settings": "off",
+    "give git settings of a worktree": "off", "give git another folder": "off",
     "call an abstract socket": "network", "send UDP": "all", "send UDP by IPv6": "all",
     "listen": "all",
     "list the home folder": "off guard strict", "write in the home folder": "off strict",
@@ -263,6 +265,41 @@ def bwrap_holds_it_too():
                 check_level(level, network, user, "bwrap")
 
 
+def bwrap_keeps_where_git_looks():
+    """In a worktree and in a submodule .git is a file; whoever changes it, or what it leads to,
+    chooses the hooks of the next commit there."""
+    if not bwrap_works():
+        return
+    with Box() as box:
+        os.makedirs(box.dir + "/home/config/segue")
+        box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": "bwrap"}}))
+
+        def git(at, *words):
+            done = subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", "-c", "protocol.file.allow=always", *words],
+                                  cwd=at, env={"PATH": box.env["PATH"], "HOME": box.dir + "/home"}, capture_output=True)
+            expect(done.returncode == 0, words, done.stderr)
+            return done.stdout.decode().strip()
+        repository, other = box.dir + "/repository", box.dir + "/other"
+        for at in (repository, other):
+            git(box.dir, "init", "-q", at)
+            git(at, "commit", "-q", "--allow-empty", "-m", "first")
+        git(repository, "worktree", "add", "-q", box.dir + "/tree")
+        git(repository, "submodule", "--quiet", "add", other, "sub")
+        flow = box.file("w.yaml", "name: c\nmovements:\n  - name: a\n    sandbox: guard\n    command: [sh, ./deeds]\n"
+                        "    rules: [{condition: when(exit == 0), next: COMPLETE}, {condition: when(true), next: ABORT}]\n")
+        for at in (box.dir + "/tree", repository + "/sub", repository):
+            own = git(at, "rev-parse", "--absolute-git-dir")
+            with open(at + "/deeds", "w", encoding="utf-8") as f:
+                f.write("for at in .git $OWN/commondir $OWN/gitdir $OWN/config.worktree; do\n"
+                        "  [ -e $at ] && (echo evil >>$at) && exit 7; rm $at && exit 8; mv $at moved && exit 9\n"
+                        "done 2>/dev/null\ntouch made\nexit 0\n".replace("$OWN", own))
+            done = box.segue("run", flow, "--task", "t", "--logs", box.logs, "--cwd", at)
+            expect(done.returncode == 0, at, done.stdout, done.stderr)
+            expect(os.path.exists(at + "/made"), "it could not write at all", at)
+            git(at, "commit", "--allow-empty", "-m", "second")
+            expect(git(at, "rev-parse", "--absolute-git-dir") == own, at)
+
+
 def bwrap_leaves_nothing_in_the_home_folder():
     if not bwrap_works():
         return
@@ -455,6 +492,6 @@ if __name__ == "__main__":
         print(f"skipped: its Landlock (version {LANDLOCK}) holds neither signals nor abstract sockets")
         sys.exit(77)
     sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none, bwrap_holds_it_too,
-                   bwrap_leaves_nothing_in_the_home_folder,
+                   bwrap_keeps_where_git_looks, bwrap_leaves_nothing_in_the_home_folder,
                    readonly_writes_no_workspace, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
                    commands_are_off_and_on_request_held, a_secret_in_a_cache_is_one, what_was_denied_is_shown, a_sandbox_of_its_own_is_within_ours, builds_run_under_guard]))
