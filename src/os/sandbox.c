@@ -37,7 +37,10 @@ int sandbox_version(void) {
 
 bool sandbox_filters(void) {
 #if defined(__x86_64__) || defined(__aarch64__)
-  return prctl(PR_GET_SECCOMP) >= 0;
+  static _Atomic int takes = -1; /* the same for as long as the kernel runs */
+  if (takes < 0)
+    takes = prctl(PR_GET_SECCOMP) >= 0;
+  return takes == 1;
 #else
   return false;
 #endif

@@ -3,7 +3,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/sandbox_internal.h"
 #include "shim/protocol.h"
 
@@ -35,12 +37,30 @@ struct containing {
   const char *odd; /* a path that cannot be mounted; or NULL */
 };
 
-bool sandbox_find_engine(const char *name, char *path, size_t size) {
+static bool engine_look(const char *name, char *path, size_t size) {
   static const char *const places[] = {"/usr/bin", "/bin", "/usr/local/bin"};
   for (size_t i = 0; i < ARRAY_LEN(places); i++)
     if (snprintf(path, size, "%s/%s", places[i], name) < (int)size && access(path, X_OK) == 0)
       return true;
   return false;
+}
+
+bool sandbox_find_engine(const char *name, char *path, size_t size) {
+  static _Thread_local struct {
+    uint64_t until_ms;
+    bool found;
+    char path[64];
+  } last[ARRAY_LEN(sandbox_engines)]; /* looked up for each session that is submitted */
+  for (size_t i = 0; sandbox_engines[i] != NULL; i++) {
+    if (strcmp(name, sandbox_engines[i]) != 0)
+      continue;
+    if (clock_mono_ms() >= last[i].until_ms) {
+      last[i].found = engine_look(name, last[i].path, sizeof last[i].path);
+      last[i].until_ms = clock_mono_ms() + LIMIT_LOOK_UP_MS;
+    }
+    return last[i].found && snprintf(path, size, "%s", last[i].path) < (int)size;
+  }
+  return engine_look(name, path, size);
 }
 
 static void engine_say(struct containing *c, const char *text) {
