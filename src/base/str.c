@@ -165,7 +165,10 @@ const char *str_nearest(struct str word, const char *const *names) {
   for (; *names; names++) {
     if (alike == NULL && begins_like(word, *names))
       alike = *names;
-    if (str_near(word, str_from(*names), &distance) && (best == NULL || distance < best_distance)) {
+    if (!str_near(word, str_from(*names), &distance))
+      continue;
+    if (best == NULL || distance < best_distance ||
+        (distance == best_distance && begins_like(word, *names) && !begins_like(word, best))) {
       best = *names;
       best_distance = distance;
     }

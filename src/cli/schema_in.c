@@ -256,13 +256,38 @@ const struct resource *schema_in_own(const char *word) {
   return is_file ? NULL : schema_in_find_in("schemas", word);
 }
 
+/* Names the schema that comes with segue and was meant, if any. */
+static bool no_such_schema(const char *word, struct err *err) {
+  enum { MAX = 100 };
+  char names[MAX][48];
+  const char *list[MAX + 1] = {NULL};
+  size_t n = 0;
+  for (const struct resource *r = resource_table; r->name != NULL && n < MAX; r++) {
+    const char *slash = strrchr(r->name, '/');
+    if (strncmp(r->name, LIT("schemas/")) != 0 || !str_ends(str_from(r->name), ".json"))
+      continue;
+    (void)snprintf(names[n], sizeof names[n], "%.*s", (int)(strlen(slash + 1) - 5), slash + 1);
+    list[n] = names[n];
+    n++;
+  }
+  const char *near = str_nearest(str_from(word), list);
+  return err_set(err, ERR_NOT_FOUND,
+                 "there is no file %.200s, and no schema of that name comes with segue%s%s%s", word,
+                 near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 json_t *schema_in_read(const char *word, struct err *err) {
   assert(word != NULL);
   const struct resource *ready = NULL;
-  if (strpbrk(word, "/.") == NULL && access(word, F_OK) != 0)
+  bool is_name = strpbrk(word, "/.") == NULL && access(word, F_OK) != 0;
+  if (is_name)
     ready = schema_in_find_in("schemas/presets", word);
   if (ready == NULL)
     ready = schema_in_own(word);
+  if (ready == NULL && is_name && strcmp(word, "-") != 0) {
+    (void)no_such_schema(word, err);
+    return NULL;
+  }
   if (ready != NULL)
     return json_io_parse(ready->name, (struct str){ready->p, ready->n}, err);
   return json_io_file(word, JSON_IO_SCHEMA, err);

@@ -70,7 +70,6 @@ static bool take_max(const struct steer *st, const json_t *body, struct err *err
 /* Checks a provider that is named; `where` says which member it is. */
 static bool check_provider(const json_t *name, const char *where, bool executes,
                            const struct provider_registry *registry, struct err *err) {
-  struct buf names = {0};
   struct str word = json_view(name);
   if (word.n == 0)
     return err_set(err, ERR_INVALID, "%.80s must be a provider's name", where);
@@ -80,10 +79,8 @@ static bool check_provider(const json_t *name, const char *where, bool executes,
                    "other movements");
   if (registry_find(registry, word) != NULL)
     return true;
-  registry_names(registry, &names);
-  (void)err_set(err, ERR_INVALID, "there is no provider \"%.80s\": use one of %s", word.p,
-                buf_c(&names));
-  buf_deinit(&names);
+  (void)registry_unknown(registry, word, err);
+  err->code = ERR_INVALID; /* it may come from a request */
   return false;
 }
 

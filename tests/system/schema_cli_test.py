@@ -165,6 +165,9 @@ def own_schemas():
             for name in ["prompt", "types", "json", "example"]:
                 out, err = schema(box, path, "--as", name)
                 expect(out and not err, path, name, err)
+        for word, says in (("judgement", "did you mean judgment?"), ("xyzzy", "no schema of that name comes with segue")):
+            done = box.segue("schema", word)
+            expect(done.returncode == 2 and says.encode() in done.stderr, word, done.stderr)
 
 
 if __name__ == "__main__":

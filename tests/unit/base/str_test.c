@@ -117,7 +117,7 @@ static void near_names(void **state) {
 
 static void the_nearest_name(void **state) {
   static const char *const names[] = {"instruction", "initial_movement", "rules", "persona", "pi",
-                                      NULL};
+                                      "same_tool", "same_failure", NULL};
   static const struct {
     const char *word, *nearest;
   } cases[] = {{"instuction", "instruction"},
@@ -132,6 +132,7 @@ static void the_nearest_name(void **state) {
                {"in", NULL},
                {"persona_text", "persona"},
                {"rul", "rules"},
+               {"same_fail", "same_failure"},
                {"gpt", NULL}};
   char huge[200];
   (void)state;

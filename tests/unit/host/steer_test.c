@@ -91,6 +91,7 @@ static void what_cannot_be_is_refused(void **state) {
       {"{\"provider\": 3}", "provider must be a provider's name", false},
       {"{\"provider\": \"command\"}", "provider command runs the command: of a movement", false},
       {"{\"provider\": \"nobody\"}", "there is no provider \"nobody\": use one of ", false},
+      {"{\"provider\": \"scirpt\"}", "there is no provider \"scirpt\": did you mean script?", false},
       {"{\"judge_provider\": \"nobody\"}", "there is no provider \"nobody\"", false},
       {"{\"providers\": [\"script\"]}", "providers must be an object of movement: provider", false},
       {"{\"providers\": {\"a\": \"nobody\"}}", "there is no provider \"nobody\"", true},
