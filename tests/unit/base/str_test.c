@@ -116,8 +116,8 @@ static void near_names(void **state) {
 }
 
 static void the_nearest_name(void **state) {
-  static const char *const names[] = {"instruction", "initial_movement", "rules", "persona", "pi",
-                                      "same_tool", "same_failure", NULL};
+  static const char *const names[] = {"instruction", "initial_movement", "rules",        "persona",
+                                      "pi",          "same_tool",        "same_failure", NULL};
   static const struct {
     const char *word, *nearest;
   } cases[] = {{"instuction", "instruction"},
