@@ -1,5 +1,5 @@
-/* Makes the records of what comes back from a call: its end or the wait for another attempt, what
- * the host answers, what it tells before its end. */
+/* Decides whether a call that came back is over or retried, and makes the records of it: call_end
+ * or the wait for another attempt, the host's answer, what the call reported before its end. */
 #include "core/step.h"
 
 #include "base/utf8.h"

@@ -1,4 +1,4 @@
-/* group.h - internal to the core: a movement with children, `parallel` in a workflow.
+/* group.h - internal to the core: a movement with children, `parallel` or `for_each` in a file.
  *
  * Each child is a turn of its own that names its group's turn. Its results are kept with the group
  * until all have ended. Only then do values, the last exit and the answer become visible to others,

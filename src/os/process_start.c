@@ -212,6 +212,33 @@ static struct process *process_new(struct process_table *t, const struct process
   return p;
 }
 
+/* Puts p into its control group, with the limits that the group is to hold. */
+static bool join_group(struct process *p, const struct process_spec *spec, struct err *err) {
+  if (spec->limits.by_group)
+    (void)group_can_limit(); /* for a resumed session another process prepared it */
+  p->group = process_group_of(spec);
+  if (!spec->limits.by_group || (p->group != NULL && group_limit(p->group, &spec->limits)))
+    return true;
+  return err_set_errno(err, p->group ? errno : ENOENT,
+                       "its limits could not be set by a control group");
+}
+
+/* Hands our ends of the pipes to the loop. */
+static void watch_pipes(struct process *p, const struct pipes *pipes, int pidfd) {
+  p->control_fd = pipes->ours[SHIM_FD_CONTROL];
+  (void)uv_timer_init(p->table->loop, &p->timer);
+  p->timer.data = p;
+  p->open_handles++;
+  if (pidfd >= 0)
+    process_channel_open(p, CHANNEL_EXIT, pidfd);
+  process_channel_open(p, CHANNEL_STATUS, pipes->ours[SHIM_FD_STATUS]);
+  process_channel_open(p, CHANNEL_OUT, pipes->ours[1]);
+  process_channel_open(p, CHANNEL_ERR, pipes->ours[2]);
+  if (pipes->ours[0] >= 0)
+    process_channel_open(p, CHANNEL_IN, pipes->ours[0]);
+  process_set_timer(p);
+}
+
 struct process *process_start(struct process_table *t, const struct process_spec *spec,
                               process_output_cb on_output, process_end_cb on_end, void *ctx,
                               struct err *err) {
@@ -230,23 +257,16 @@ struct process *process_start(struct process_table *t, const struct process_spec
     goto out;
   }
   p = process_new(t, spec);
-  if (spec->limits.by_group)
-    (void)group_can_limit(); /* for a resumed session another process prepared it */
-  p->group = process_group_of(spec);
   p->on_output = on_output;
   p->on_end = on_end;
   p->ctx = ctx;
-  if (spec->limits.by_group && (p->group == NULL || !group_limit(p->group, &spec->limits))) {
-    (void)err_set_errno(err, p->group ? errno : ENOENT,
-                        "its limits could not be set by a control group");
+  if (!join_group(p, spec, err))
     goto out;
-  }
   if (pipes.ours[0] >= 0)
     (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
-  if (spec->stdin_n > 0) { /* most prompts fit into the pipe at once */
-    if (process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
-      process_close_fd(&pipes.ours[0]);
-  }
+  /* most prompts fit into the pipe at once */
+  if (spec->stdin_n > 0 && process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
+    process_close_fd(&pipes.ours[0]);
   int rc = spawn_shim(t, spec, cwd, &pipes, p->group, &p->shim);
   for (int fd = 0; fd < PIPE_COUNT; fd++)
     process_close_fd(&pipes.childs[fd]);
@@ -265,18 +285,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
   }
 
   list_push_front(&t->processes, &p->in_table);
-  p->control_fd = pipes.ours[SHIM_FD_CONTROL];
-  (void)uv_timer_init(t->loop, &p->timer);
-  p->timer.data = p;
-  p->open_handles++;
-  if (pidfd >= 0)
-    process_channel_open(p, CHANNEL_EXIT, pidfd);
-  process_channel_open(p, CHANNEL_STATUS, pipes.ours[SHIM_FD_STATUS]);
-  process_channel_open(p, CHANNEL_OUT, pipes.ours[1]);
-  process_channel_open(p, CHANNEL_ERR, pipes.ours[2]);
-  if (pipes.ours[0] >= 0)
-    process_channel_open(p, CHANNEL_IN, pipes.ours[0]);
-  process_set_timer(p);
+  watch_pipes(p, &pipes, pidfd);
   return p;
 
 out:

@@ -1,4 +1,4 @@
-/* Reads a log file back for its owner and repairs its end. */
+/* Reads a log file back for its owner and cuts off a torn end. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"

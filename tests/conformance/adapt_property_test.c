@@ -9,6 +9,7 @@
 #include "support/adapt_forward.h"
 #include "support/adapt_subset.h"
 #include "support/schema_random.h"
+#include "support/suite.h"
 
 #include <dirent.h>
 
@@ -217,43 +218,8 @@ static void run_schema(struct run *run, const char *name, const json_t *doc, con
 
 /* --- where schemas are --- */
 
-static json_t *load(const char *path) {
-  const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL;
-  json_t *json = json_load_file(path, flags, NULL);
-  return json ? json : json_load_file(path, flags | JSON_DECODE_INT_AS_REAL, NULL);
-}
-
-static bool is_json(const char *name) {
-  size_t n = strlen(name);
-  return n > 5 && !strcmp(name + n - 5, ".json");
-}
-
-static void add_remotes(struct schema_registry *registry, const char *root, const char *under) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s%s", root, under);
-  DIR *dir = opendir(path);
-  for (struct dirent *at; dir && (at = readdir(dir));) {
-    char name[2048], uri[4096];
-    if (at->d_name[0] == '.')
-      continue;
-    snprintf(name, sizeof name, "%s/%s", under, at->d_name);
-    if (!is_json(name)) {
-      add_remotes(registry, root, name);
-      continue;
-    }
-    snprintf(path, sizeof path, "%s%s", root, name);
-    snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
-    json_t *json = load(path);
-    if (json)
-      schema_registry_add(registry, uri, json);
-    json_decref(json);
-  }
-  if (dir)
-    closedir(dir);
-}
-
 static void run_suite_file(struct run *run, const char *path, const char *name) {
-  json_t *groups = load(path);
+  json_t *groups = suite_load(path);
   const json_t *group, *test;
   size_t i, k;
   json_array_foreach(groups, i, group) {
@@ -292,7 +258,7 @@ static void run_suite(struct run *run, const char *shared) {
   if (!registry)
     exit(2);
   snprintf(path, sizeof path, "%s/json-schema-test-suite/remotes", shared);
-  add_remotes(registry, path, "");
+  suite_add_remotes(registry, path, "");
   for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) {
     struct dirent **names;
     char folder[2048];
@@ -302,7 +268,7 @@ static void run_suite(struct run *run, const char *shared) {
     run->registry = registry;
     for (int k = 0; k < n; k++) {
       snprintf(path, sizeof path, "%s/%s", folder, names[k]->d_name);
-      if (is_json(names[k]->d_name))
+      if (suite_is_json(names[k]->d_name))
         run_suite_file(run, path, names[k]->d_name);
       free(names[k]);
     }
@@ -320,7 +286,7 @@ static void run_bench(struct run *run, const char *shared, size_t instances) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     char path[4096];
     snprintf(path, sizeof path, "%s/schema-bench/%s/schema.json", shared, names[i]);
-    json_t *doc = load(path), *values = json_array();
+    json_t *doc = suite_load(path), *values = json_array();
     snprintf(path, sizeof path, "%s/schema-bench/%s/instances.jsonl", shared, names[i]);
     FILE *file = doc ? fopen(path, "r") : NULL;
     while (file && json_array_size(values) < instances) {
@@ -346,7 +312,7 @@ static void run_presets(struct run *run, const char *folder, unsigned count) {
   int n = scandir(folder, &names, NULL, alphasort);
   for (int i = 0; i < n; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-    json_t *doc = is_json(names[i]->d_name) ? load(path) : NULL;
+    json_t *doc = suite_is_json(names[i]->d_name) ? suite_load(path) : NULL;
     if (doc) {
       run_schema(run, names[i]->d_name, doc, NULL, count);
       report(names[i]->d_name, run);

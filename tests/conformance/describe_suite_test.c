@@ -6,6 +6,7 @@
 #include "render/describe.h"
 #include "render/example.h"
 #include "support/draft.h"
+#include "support/suite.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -17,13 +18,6 @@ struct tally {
 };
 
 static bool verbose;
-
-static json_t *load(const char *path) {
-  json_t *json = json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-  if (!json) /* integers beyond 64 bits */
-    json = json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-  return json;
-}
 
 static void failed(struct tally *tally, const char *name, const char *what) {
   tally->failed++;
@@ -109,31 +103,6 @@ static void check_schema(struct tally *tally, const char *name, const json_t *do
 
 static struct schema_registry *remotes;
 
-static void add_remotes(const char *root, const char *under) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/remotes%s", root, under);
-  DIR *dir = opendir(path);
-  for (struct dirent *at; dir && (at = readdir(dir));) {
-    char name[2048], uri[4096];
-    size_t n = strlen(at->d_name);
-    if (at->d_name[0] == '.')
-      continue;
-    snprintf(name, sizeof name, "%s/%s", under, at->d_name);
-    if (n < 6 || strcmp(at->d_name + n - 5, ".json") != 0) {
-      add_remotes(root, name);
-      continue;
-    }
-    snprintf(path, sizeof path, "%s/remotes%s", root, name);
-    snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
-    json_t *json = load(path);
-    if (json)
-      schema_registry_add(remotes, uri, json);
-    json_decref(json);
-  }
-  if (dir)
-    closedir(dir);
-}
-
 static void check_folder(struct tally *tally, const char *root, const char *draft,
                          const char *under, bool formats) {
   char folder[2048], path[4096], name[4096];
@@ -144,7 +113,7 @@ static void check_folder(struct tally *tally, const char *root, const char *draf
   int n = scandir(folder, &names, NULL, alphasort);
   for (int i = 0; i < n; i++) {
     snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-    json_t *groups = load(path);
+    json_t *groups = suite_load(path);
     const json_t *group;
     size_t k;
     json_array_foreach(groups, k, group) {
@@ -188,7 +157,9 @@ static unsigned check_suite(const char *root) {
   remotes = schema_registry_new();
   if (!remotes)
     return 1;
-  add_remotes(root, "");
+  char path[4096];
+  snprintf(path, sizeof path, "%s/remotes", root);
+  suite_add_remotes(remotes, path, "");
   for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) {
     struct tally tally = {0};
     for (size_t k = 0; k < sizeof folders / sizeof *folders; k++)
@@ -210,7 +181,7 @@ static unsigned check_bench(const char *root) {
   for (int i = 0; i < n; i++) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s/schema.json", root, names[i]->d_name);
-    json_t *doc = load(path);
+    json_t *doc = suite_load(path);
     if (doc)
       check_schema(&tally, names[i]->d_name, doc, NULL, NULL);
     json_decref(doc);

@@ -9,6 +9,7 @@
  * "listed","sample"} and does nothing else; SEGUE_LONG=1 derives ten times as many texts. */
 #include "gbnf/gbnf.h"
 #include "support/gbnf_grammar.h"
+#include "support/suite.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -201,13 +202,6 @@ static bool shared(const char *what, char path[2048]) {
   return false;
 }
 
-static json_t *load(const char *path) {
-  json_t *json = json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-  if (json)
-    return json;
-  return json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
-}
-
 static const char *text_of(const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
   return text ? text : "";
@@ -349,34 +343,9 @@ static void own_case(const json_t *line, struct figures *f, void *arg) {
 
 /* --- the official suite --- */
 
-static void add_remotes(struct schema_registry *registry, const char *root, const char *under) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/remotes%s", root, under);
-  DIR *dir = opendir(path);
-  for (struct dirent *at; dir && (at = readdir(dir));) {
-    char name[2048], uri[4096];
-    size_t n = strlen(at->d_name);
-    if (at->d_name[0] == '.')
-      continue;
-    snprintf(name, sizeof name, "%s/%s", under, at->d_name);
-    if (n < 6 || strcmp(at->d_name + n - 5, ".json") != 0) {
-      add_remotes(registry, root, name);
-      continue;
-    }
-    snprintf(path, sizeof path, "%s/remotes%s", root, name);
-    snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
-    json_t *json = load(path);
-    if (json)
-      schema_registry_add(registry, uri, json);
-    json_decref(json);
-  }
-  if (dir)
-    closedir(dir);
-}
-
 static void suite_file(const char *path, const char *draft, const struct schema_registry *registry,
                        struct figures *f) {
-  json_t *groups = load(path);
+  json_t *groups = suite_load(path);
   for (size_t i = 0; i < json_array_size(groups); i++) {
     const json_t *group = json_array_get(groups, i), *tests = json_object_get(group, "tests");
     struct subject s;
@@ -426,7 +395,7 @@ static void bench_schemas(struct figures *f) {
     if (at->d_name[0] == '.')
       continue;
     snprintf(path, sizeof path, "%s/%s/schema.json", root, at->d_name);
-    json_t *schema = load(path);
+    json_t *schema = suite_load(path);
     if (!schema)
       continue;
     subject_open(&s, at->d_name, schema, NULL, NULL, f);
@@ -462,8 +431,11 @@ int main(int argc, char **argv) {
   print("schema-bench", &bench);
   run.sample = false;
   bool has_suite = shared("data/json-schema-test-suite", root);
-  if (has_suite)
-    add_remotes(registry, root, "");
+  if (has_suite) {
+    char remotes[4096];
+    snprintf(remotes, sizeof remotes, "%s/remotes", root);
+    suite_add_remotes(registry, remotes, "");
+  }
   public.registry = registry;
   if (shared("data/gbnf-public.ndjson", path)) {
     each_line(path, public_case, NULL, &public);

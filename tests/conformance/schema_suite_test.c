@@ -3,6 +3,7 @@
  * sources, then where Debian's package has it. Options: -v names each failed test. */
 #include "schema/schema.h"
 #include "support/draft.h"
+#include "support/suite.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -21,42 +22,10 @@ struct suite {
 };
 
 static json_t *load(const char *path) {
-  json_error_t error;
-  json_t *json = json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-  if (!json) /* integers beyond 64 bits */
-    json = json_load_file(path, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
+  json_t *json = suite_load(path);
   if (!json)
-    fprintf(stderr, "%s:%d: %s\n", path, error.line, error.text);
+    fprintf(stderr, "%s: not there, or not JSON\n", path);
   return json;
-}
-
-static bool ends_in_json(const char *name) {
-  size_t n = strlen(name);
-  return n > 5 && !strcmp(name + n - 5, ".json");
-}
-
-static void add_remotes(struct suite *suite, const char *under) {
-  char path[4096];
-  snprintf(path, sizeof path, "%s/remotes%s", suite->root, under);
-  DIR *dir = opendir(path);
-  for (struct dirent *at; dir && (at = readdir(dir));) {
-    char name[2048], uri[4096];
-    if (at->d_name[0] == '.')
-      continue;
-    snprintf(name, sizeof name, "%s/%s", under, at->d_name);
-    if (!ends_in_json(name)) {
-      add_remotes(suite, name);
-      continue;
-    }
-    snprintf(path, sizeof path, "%s/remotes%s", suite->root, name);
-    snprintf(uri, sizeof uri, "http://localhost:1234%s", name);
-    json_t *json = load(path);
-    if (json)
-      schema_registry_add(suite->registry, uri, json);
-    json_decref(json);
-  }
-  if (dir)
-    closedir(dir);
 }
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -110,7 +79,7 @@ static struct tally run_folder(const struct suite *suite, const char *under) {
   snprintf(folder, sizeof folder, "%s/tests/%s%s", suite->root, suite->draft, under);
   int n = scandir(folder, &names, NULL, alphasort);
   for (int i = 0; i < n; i++) {
-    if (ends_in_json(names[i]->d_name)) {
+    if (suite_is_json(names[i]->d_name)) {
       snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
       json_t *groups = load(path);
       const json_t *group;
@@ -166,7 +135,9 @@ int main(int argc, char **argv) {
   suite.registry = schema_registry_new();
   if (!suite.registry)
     return 2;
-  add_remotes(&suite, "");
+  char remotes[4096];
+  snprintf(remotes, sizeof remotes, "%s/remotes", suite.root);
+  suite_add_remotes(suite.registry, remotes, "");
   printf("%s\n%-14s %14s %14s %14s\n", suite.root, "draft", "required", "optional", "formats");
   for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) {
     suite.draft = drafts[i];

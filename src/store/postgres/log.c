@@ -1,4 +1,4 @@
-/* Makes, takes and appends to the logs of a shared store.
+/* Makes, takes and appends to the logs of a shared store, under the fence of each session.
  *
  * DESIGN, durability. A batch is one call of segue.append, which writes all of it or nothing and
  * checks fence and seq. A lost reply says nothing, so the same call is repeated: it answers ok if
