@@ -64,7 +64,7 @@ static const int mounts[] = {SYS_mount,  SYS_umount2,    SYS_pivot_root, SYS_set
 /* A call that is not simply allowed. */
 struct filter_rule {
   int call;
-  enum { REFUSED, NOT_THERE, WITHOUT_BITS, NO_TYPING, SOME_SOCKETS } how;
+  enum { REFUSED, NOT_THERE, WITHOUT_BITS, NO_TYPING, OWN_LIMITS, SOME_SOCKETS } how;
   uint32_t bits; /* of its first argument */
 };
 
@@ -134,6 +134,19 @@ static void filter_terminals(struct filter_code *p) {
   filter_allow(p);
 }
 
+/* Refuses setting limits of a process that is named, even if it is the caller: Landlock does not
+ * hold them, and one of processor time ends segue or a neighbour. Limits may be asked for. */
+static void filter_limits(struct filter_code *p) {
+  filter_load(p, argument(0));
+  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 5, 0);
+  filter_load(p, argument(2)); /* a pointer to the new limit */
+  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2);
+  filter_load(p, argument(2) + sizeof(uint32_t));
+  filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+  refuse(p, EPERM);
+  filter_allow(p);
+}
+
 /* Writes the code of a rule, which ends in a verdict. */
 static void filter_rule_code(struct filter_code *p, const struct filter_rule *rule) {
   switch (rule->how) {
@@ -151,6 +164,9 @@ static void filter_rule_code(struct filter_code *p, const struct filter_rule *ru
     break;
   case NO_TYPING:
     filter_terminals(p);
+    break;
+  case OWN_LIMITS:
+    filter_limits(p);
     break;
   case SOME_SOCKETS:
     filter_sockets(p);
@@ -186,6 +202,7 @@ static void filter_rules(struct filter_code *p) {
   /* otherwise it would make sockets behind our back */
   filter_add(p, (struct filter_rule){.call = SYS_io_uring_setup, .how = NOT_THERE});
   filter_add(p, (struct filter_rule){.call = SYS_ioctl, .how = NO_TYPING});
+  filter_add(p, (struct filter_rule){.call = SYS_prlimit64, .how = OWN_LIMITS});
   if (p->held & (SHIM_NO_INTERNET | SHIM_NO_SOCKETS))
     filter_add(p, (struct filter_rule){.call = SYS_socket, .how = SOME_SOCKETS});
   if (p->held & SHIM_NAMESPACES)

@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import json
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -110,6 +111,32 @@ def ask_dns():
     s.settimeout(1)
     s.sendto(b"\x12\x34\x01\x00\x00\x01" + bytes(6) + b"\x07example\x03com\x00\x00\x01\x00\x01", ("127.0.0.1", AT["udp"]))
     return len(s.recv(512)) > 0
+
+
+def limit(pid):
+    """A limit of its processor time would end it."""
+    resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+    return True
+
+
+def own_limits():
+    resource.prlimit(0, resource.RLIMIT_CORE, (0, 0))
+    return resource.prlimit(os.getppid(), resource.RLIMIT_CORE) is not None
+
+
+def share_memory():
+    LIBC.shmat.restype = ctypes.c_void_p
+    at = LIBC.shmat(AT["shared"], None, 0o10000)  # SHM_RDONLY
+    if at == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return b"SECRET" in ctypes.string_at(at, 6)
+
+
+def watch(path):
+    fd = LIBC.inotify_init1(0)
+    if LIBC.inotify_add_watch(fd, path.encode(), 0x100) < 0:  # IN_CREATE
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return True
 
 
 def memory(pid):
@@ -225,6 +252,13 @@ DEEDS = {
     "give git another folder": lambda: write(".git/commondir"),
     "signal a neighbour": lambda: os.kill(AT["neighbour"], 0) is None,
     "signal segue": lambda: os.kill(AT["segue"], 0) is None,
+    "limit a neighbour": lambda: limit(AT["neighbour"]),
+    "limit segue": lambda: limit(AT["segue"]),
+    "limit itself": own_limits,
+    "share memory with a neighbour": share_memory,
+    "change a key's mode": lambda: os.chmod(HOME + "/.ssh/id", 0o644) is None,
+    "change times beside the workspace": lambda: os.utime(OUT + "/target", (0, 0)) is None,
+    "watch a folder": lambda: watch(OUT),
     "trace a neighbour": lambda: ptrace(AT["neighbour"]),
     "trace segue": lambda: ptrace(AT["segue"]),
     "read segue's memory": lambda: memory(AT["segue"]),

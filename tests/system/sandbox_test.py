@@ -22,7 +22,8 @@ from daemon import DaemonBox  # noqa: E402
 from support import SEGUE, Box, expect, main, need_build, of_type, records, verified  # noqa: E402
 
 DEEDS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sandbox_deeds.py")
-LANDLOCK = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
+LIBC = ctypes.CDLL(None, use_errno=True)
+LANDLOCK = LIBC.syscall(444, None, 0, 1)
 NOBODY = 65534
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable  # in no home
 
@@ -37,6 +38,9 @@ DONE = {
     "change git's settings": "off guard strict",
     "give git settings of a worktree": "off guard strict", "give git another folder": "off guard strict",
     "write to a cache": "off guard",
+    "share memory with a neighbour": "off guard strict",
+    "change a key's mode": "off guard strict", "change times beside the workspace": "off guard strict",
+    "watch a folder": "off guard strict", "limit itself": "all",
     "open IPv4": "network", "open IPv6": "network", "send UDP": "network", "send UDP by IPv6": "network",
     "ask DNS": "network", "listen": "network",
     "write in the workspace": "all", "write to its own folder": "all", "keep its own state": "all",
@@ -49,6 +53,8 @@ DONE = {
 BWRAP = {
     "plant a hook": "off", "change git's settings": "off",
     "give git settings of a worktree": "off", "give git another folder": "off",
+    "share memory with a neighbour": "off",
+    "change a key's mode": "off", "change times beside the workspace": "off", "watch a folder": "off guard",
     "call an abstract socket": "network", "send UDP": "all", "send UDP by IPv6": "all",
     "listen": "all",
     "list the home folder": "off guard strict", "write in the home folder": "off strict",
@@ -123,6 +129,11 @@ class Stage(DaemonBox):
             serve_socket(s)
             self.sockets.append(s)
         os.chmod(self.dir + "/bus", 0o777)
+        self.shared = LIBC.shmget(0, 4096, 0o1666)  # IPC_PRIVATE
+        LIBC.shmat.restype = ctypes.c_void_p
+        at = LIBC.shmat(self.shared, None, 0)
+        ctypes.memmove(at, b"SECRET", 6)
+        LIBC.shmdt(ctypes.c_void_p(at))
         self.provider()
 
     def provider(self):
@@ -149,6 +160,7 @@ class Stage(DaemonBox):
     def __exit__(self, *exc):
         for s in self.sockets:
             s.close()
+        LIBC.shmctl(self.shared, 0, None)  # IPC_RMID
         super().__exit__(*exc)
 
 
@@ -162,7 +174,7 @@ def run_deeds(user, keys="", permission="edit", before=(), **sandbox):
         at = {"home": box.home, "out": box.dir + "/out", "logs": box.logs, "other": other,
               "bound": box.dir + "/bound", "neighbour": neighbour.pid, "daemon": box.socket,
               "bus": box.dir + "/bus", "abstract": box.abstract, "port": box.port, "port6": box.port6,
-              "udp": box.udp, "udp6": box.udp6}
+              "udp": box.udp, "udp6": box.udp6, "shared": box.shared}
         os.mkdir(box.dir + "/bound")
         box.own()
         box.serve(prefix=box.as_user())
@@ -219,7 +231,8 @@ def check_level(level, network, user, mechanism="landlock"):
 CONTROLS = {"read a key", "read a listed secret", "write beside the workspace", "read through a link", "write through a link",
             "write in the home folder", "write over a program", "read through a hard link", "link out",
             "empty a file", "read by its own descriptors", "call a named socket", "call an abstract socket",
-            "plant a hook", "signal a neighbour", "signal segue", "ask DNS", "send UDP by IPv6", "open IPv4", "open IPv6", "send UDP",
+            "plant a hook", "limit a neighbour", "limit segue", "share memory with a neighbour", "change a key's mode",
+            "signal a neighbour", "signal segue", "ask DNS", "send UDP by IPv6", "open IPv4", "open IPv6", "send UDP",
             "read another's environment", "read by another's root", "read a log", "call segue's daemon",
             "write in the workspace", "keep its own state"}
 
