@@ -17,7 +17,7 @@
 
 struct explain_found {
   long turn;
-  long run, runs; /* of its movement: the N-th of so many */
+  long run, runs; /* the movement's run, and how many there are */
 };
 
 /* word: MOVEMENT (its last run) or MOVEMENT#N. ERR_NOT_FOUND names the movements that ran. */

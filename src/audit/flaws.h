@@ -44,7 +44,7 @@ struct flaws {
   struct arena arena;
   uint64_t answers, errors, left_out;
   uint64_t logs[ROWS_LOG_COUNT];
-  struct flaw_log *log; /* that is read; its own */
+  struct flaw_log *log; /* the log being read; owned */
 };
 
 struct flaws *flaws_new(const struct census *census);

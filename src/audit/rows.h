@@ -46,7 +46,7 @@ struct row_stage {
   uint32_t provider, model;
   uint8_t outcome;    /* enum stage_outcome; OUTCOME_COUNT: none that is known */
   uint8_t call_count; /* its calls: the first question, and corrections */
-  uint32_t rule;      /* that it named; 0: none */
+  uint32_t rule;      /* the rule it named; 0: none */
   uint8_t vote;       /* of a panel: the stage without a vote is what they decide */
   bool asked;         /* it made a call */
   bool readable;      /* it said a rule, or that none holds */
@@ -89,7 +89,7 @@ struct row_session {
   uint32_t workflow, outcome;
   uint32_t cause; /* why it is not complete: its outcome, its stop's reason, with a class */
   char id[40];
-  int64_t time_ms;           /* of its end or stop, else of its last record */
+  int64_t time_ms;           /* time of its end or stop, or else of its last record */
   int64_t unavailable_stops; /* stops because no judge could be asked */
 };
 
@@ -105,7 +105,7 @@ struct rows_call { /* a call of a turn that is not judged yet */
   struct row_use use;
 };
 
-struct rows_schema { /* that a record holds; later calls refer to it */
+struct rows_schema { /* a schema in a record; later calls refer to it */
   int64_t seq;
   uint32_t name;
 };

@@ -10,15 +10,15 @@
 struct turn_line { /* texts are raw: make them safe before a terminal sees them */
   struct turn_line *next;
   long turn;
-  int run; /* of its movement, from 1 */
+  int run; /* number among its movement's runs, from 1 */
   struct buf movement, provider, what, leads_to, method, why;
   struct buf now;       /* what it does now: "claude  judging: phase3_tag"; "" between two calls */
-  struct buf tool;      /* that its call used last, with its argument; "" */
+  struct buf tool;      /* the tool its call used last, with its argument; or "" */
   int64_t started_ms;   /* real time, by its record */
   int64_t heard_ms;     /* the last sign of life: of a record, or of summary_hear */
   int64_t duration_ms;  /* when it is judged */
   int64_t told_tokens;  /* by the call that runs, so far */
-  struct spends spends; /* of its calls that are over */
+  struct spends spends; /* use of its finished calls */
   long calls;
   long group;     /* of a child: the turn of its group; else 0 */
   long ran, runs; /* of a group: its children that are over, and that run */
@@ -36,7 +36,7 @@ struct summary {
   int64_t duration_ms;  /* of the turns that were judged, together */
   int names;            /* columns of the longest movement's name */
   json_t *methods;      /* match method -> count */
-  struct spends spends; /* of its calls so far; of their purposes nothing is known */
+  struct spends spends; /* use of its calls so far; their purposes are unknown */
   json_t *spent;        /* as its last stop or end tells it; or NULL */
   char status[32];      /* running, stopped, or the outcome of its end or stop */
   bool resumable;       /* its last word is a stop */

@@ -16,7 +16,7 @@ struct live {
   bool on, verbose;
   int rows; /* drawn; the cursor is in the last one */
   unsigned tick;
-  struct buf words; /* that have no line end yet */
+  struct buf words; /* words without a line end yet */
   long call;        /* whose they are */
 };
 

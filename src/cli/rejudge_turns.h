@@ -16,7 +16,7 @@ struct rejudge_turn {
   char session[STORE_ID_BYTES];
   long turn, rule;                     /* as recorded; rule 0: none */
   uint32_t workflow, movement, worker; /* names */
-  int64_t calls, cost_nano;            /* of its judging, as recorded */
+  int64_t calls, cost_nano;            /* used by its judging, as recorded */
 };
 
 struct rejudge_turns {

@@ -13,7 +13,7 @@ struct setup {
   struct config user;
   struct provider_registry *registry;
   struct workflow *workflow;
-  struct workflow_marks *marks; /* of its file */
+  struct workflow_marks *marks; /* places in its file */
   json_t *config;               /* of session_start */
   json_t *inputs;               /* for the workflow's params: name -> text */
   bool starts;                  /* a session is to begin: no param may lack its value */

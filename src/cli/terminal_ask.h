@@ -15,7 +15,7 @@ struct terminal_ask {
   struct solo *solo;
   struct live *live;
   struct input input;
-  uint64_t question; /* that is shown; 0: none */
+  uint64_t question; /* the question shown; 0: none */
   uint64_t seen_seq; /* the last durable record */
   struct buf typed;
 };

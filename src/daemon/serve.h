@@ -17,7 +17,7 @@ struct serve_options {
   const char *logs;
   const char *store;         /* address of a shared store, or NULL */
   uint64_t lease_ms;         /* of this worker there */
-  const char *const *labels; /* of it, NULL-ended; borrowed for good */
+  const char *const *labels; /* this worker's labels, NULL-ended; borrowed for good */
   const char *socket;        /* --socket or NULL */
   size_t max_sessions;
   uint64_t drain_ms;

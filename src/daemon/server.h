@@ -65,7 +65,7 @@ unsigned server_connections(const struct server *h);
 /* Handles a kept request again, with this for its first {name}; server_is_again is then true. */
 void server_again(struct server_request *r, const char *part);
 bool server_is_again(const struct server_request *r);
-const char *server_part(const struct server_request *r);  /* what stood for {name} */
+const char *server_part(const struct server_request *r);  /* the path's value of {name} */
 const char *server_part2(const struct server_request *r); /* and for the second one, or "" */
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
 const char *server_header(const struct server_request *r, const char *name); /* or NULL */

@@ -43,7 +43,7 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
 struct fork_place_wish {
   struct str more;   /* put behind the task; may be empty */
   json_t *source;    /* config.source; or NULL: the parent's */
-  const char *base;  /* of its worktree; or NULL: where the parent's branch is */
+  const char *base;  /* start of its worktree; NULL: the parent's branch */
   const char *merge; /* a commit that is merged into it before its first call; or NULL */
 };
 void fork_wish_place(struct fork *f, const struct fork_place_wish *wish);

@@ -32,8 +32,8 @@ struct notices {
   const struct store *store; /* or NULL */
   json_t *set;               /* or NULL */
   struct list queue;         /* struct queued_notice */
-  struct process *process;   /* that is told the first notice */
-  struct buf line;           /* that it reads */
+  struct process *process;   /* gets the first notice */
+  struct buf line;           /* its input */
   uv_timer_t again;
   unsigned tries; /* of the first */
   struct notified told;

@@ -51,7 +51,7 @@ struct tree {
   const char *top;         /* where: the work tree's uppermost folder */
   char env[2][1100];       /* GIT_DIR=, GIT_WORK_TREE=; tree_environment besides */
   struct buf ask;          /* the input, of TREE_BLOBS */
-  struct tree_pair *pairs; /* that wait for their blobs */
+  struct tree_pair *pairs; /* waiting for their blobs */
   size_t pair_count;
   uint64_t count_until_ms; /* lines are counted until then */
 };

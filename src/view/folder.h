@@ -78,7 +78,7 @@ struct view_filter {
   enum view_sort sort; /* of what was looked at: the newest LIMIT_API_READ_COUNT; then one page */
   bool least_first;
   const char *words[8]; /* in the task, the workflow, the movement or the id; up to NULL */
-  char text[512];       /* that all of these point into */
+  char text[512];       /* all of these point into it */
   const char *before;   /* an id: only older ones; or NULL */
   size_t max;
   /* The state of a session that a daemon has, if its log does not say it; NULL: the log does. */

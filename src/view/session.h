@@ -40,7 +40,7 @@ struct view_span {
 struct view_stage {
   struct str stage, outcome;
   struct str why;      /* its first error, else the class of its error; or empty */
-  struct str provider; /* that was asked; or empty */
+  struct str provider; /* the one asked; or empty */
   long vote;           /* of a panel, from 1; 0: none */
   long calls;
   int64_t duration_ms;
@@ -54,7 +54,7 @@ struct view_turn {
   struct str leads_to;  /* the next movement, "-"; while it is open: what it does now, or empty */
   struct str method;    /* the match method; of one without a rule why it has none */
   struct str why;       /* why the stages before did not decide */
-  struct str condition; /* of its rule */
+  struct str condition; /* condition of its rule */
   long rule;            /* 0: none */
   bool over;            /* it was judged, or ended without */
   bool judged;          /* by a rule */
@@ -70,7 +70,7 @@ struct view_turn {
   long waiting;               /* its calls that wait for a place */
   int64_t told_tokens;        /* of an open one: by the call that runs, so far */
   struct spend spend;
-  long files; /* that its calls changed, counted for each call */
+  long files; /* changed by its calls, counted for each call */
   struct view_span *spans;
   size_t span_count;
   struct view_stage *stages;
@@ -132,7 +132,7 @@ struct view_session {
   bool resumable, submitted;
   bool asked; /* a person was asked something, whether or not that was answered */
   int64_t started_ms, last_ms;
-  int64_t turns_ms; /* of its turns, together */
+  int64_t turns_ms; /* sum over its turns */
   struct view_turn *turns;
   size_t turn_count;
   const size_t *open; /* the turns that are open, oldest first: where they stand in `turns` */

@@ -11,7 +11,7 @@
 
 struct spans_call;
 struct spans {
-  struct spans_call *calls; /* that are not over */
+  struct spans_call *calls; /* calls under way */
   size_t count, room;
 };
 

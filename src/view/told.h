@@ -24,7 +24,7 @@ struct view_piece {
   int depth;         /* of a line: 1, 2, ... */
   struct str origin; /* of a text: where it stands first, such as 33#/text; or empty */
   struct str text;
-  size_t more_bytes;       /* of it that were cut off behind */
+  size_t more_bytes;       /* bytes that were cut off its end */
   long part;               /* of a prompt, from 1; 0: it stands for itself */
   struct view_mark *marks; /* in what is left of it; or NULL */
 };

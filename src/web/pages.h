@@ -51,7 +51,7 @@ struct page_ask {
   char root[48];           /* of all addresses: "/w/RANDOM/" */
   char id[STORE_ID_BYTES]; /* of the session */
   char turn[24];           /* its number, as it was given */
-  char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* that are compared */
+  char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* the two compared */
   char q[1024]; /* what is filtered or looked for, as a person wrote it; full: it was cut */
   char before[40], from[24]; /* where a page of a list, or a piece of a text, begins */
   char ref[256];             /* of PAGE_TEXT: where the text stands, such as 33#/text */
@@ -73,7 +73,7 @@ struct page_ask {
   bool diff_more_files; /* git was not asked about every file */
   const char *diff_why; /* git could not be asked; or NULL */
   uint64_t sound;       /* records of its log */
-  const char *damage;   /* what is wrong with the one behind them; or NULL */
+  const char *damage;   /* what is wrong with the next record; or NULL */
 };
 
 unsigned page_write(const struct page_ask *ask, struct buf *out);

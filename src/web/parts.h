@@ -36,7 +36,7 @@ struct part_cut {
   size_t shown, bytes; /* of the text */
   struct str ref;      /* where it stands in its log, such as 33#/text; or empty: */
   bool whole_page;     /* this page has, with all=1, up to PART_WHOLE_BYTES of it */
-  struct str session;  /* that ref is of; empty: the page's own */
+  struct str session;  /* the session of ref; empty: the page's own */
   bool within;         /* other text follows on the line: no paragraph of its own */
 };
 enum { PART_WHOLE_BYTES = 1024 * 1024 };

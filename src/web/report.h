@@ -23,7 +23,7 @@ struct report_file {
   struct buf *out;
   enum report_form form;
   int64_t now_ms;       /* real time; 0: the report does not say when it was made */
-  size_t session_count; /* that it is to have, of those that are named; 0: one */
+  size_t session_count; /* how many sessions it covers; 0: one */
   size_t sessions;      /* begun so far */
   size_t told_bytes;
   long left_out; /* judgments of this session */

@@ -23,7 +23,7 @@ enum forge_kind { FORGE_ISSUE, FORGE_PR };
 struct forge {
   char *folder; /* of the repository */
   char *remote; /* its name */
-  char *url;    /* where it is pushed to */
+  char *url;    /* address to push to */
   bool is_glab; /* otherwise gh */
 };
 

@@ -34,7 +34,7 @@ struct opencode {
   /* A live server has these: */
   bool live;
   enum opencode_step step;
-  struct buf line;   /* of its stdout; of a connection that broke: why */
+  struct buf line;   /* a line of its stdout; or why a connection broke */
   struct buf answer; /* the reply to the prompt, and its status */
   int answer_status;
   unsigned answering; /* questions whose answers it has not taken yet */

@@ -12,7 +12,7 @@
 struct trouble { /* the last thing that an event called an error */
   bool there;
   int status;
-  enum error_class class; /* of its kinds; CLASS_NONE */
+  enum error_class class; /* found from its kinds; or CLASS_NONE */
   int64_t retry_after_ms;
   struct buf kinds, message;
   struct buf log; /* a word by which stderr tells more */

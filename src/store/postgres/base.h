@@ -84,7 +84,7 @@ struct pg_base {
   struct seats_known *known; /* how providers stand, as the last poll told; under the lock */
   size_t known_count;
   struct list seats_kept; /* struct seat, to be given back once the store answers */
-  _Atomic uint64_t seats; /* that were ever asked for: their numbers */
+  _Atomic uint64_t seats; /* last number given to a request for a seat */
   atomic_bool unsure;     /* the store says that more is held here than is known */
   atomic_bool outdated;   /* the tables have another version now, and that was told */
   struct list waiting;    /* struct shared_log, to be appended; the loop's thread only */
@@ -95,7 +95,7 @@ struct pg_base {
 
 /* A session's row as it was taken. */
 struct base_held {
-  char asked[16]; /* of it elsewhere, or "" */
+  char asked[16]; /* what others ask of the session, or "" */
   uint64_t fence, seq, bytes;
   unsigned deaths; /* of workers that had it */
   char hash[SHA256_HEX];

@@ -21,7 +21,7 @@ struct shared_log {
   size_t line_count;  /* of that batch */
   unsigned deaths;    /* of workers that had it, when it was taken */
   char died[320];     /* the last of them, or "" */
-  char asked[16];     /* of it, when it was taken: cancel, resume or "" */
+  char asked[16];     /* asked of it when it was taken: cancel, resume or "" */
   bool refuses;       /* that cannot be done */
   bool unmade;        /* the first append makes its row */
   char *needs;        /* as an array of SQL: labels of who may take it; NULL: the worker's own */
