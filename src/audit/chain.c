@@ -1,4 +1,4 @@
-/* Checks the hashes of a log while its records are read. */
+/* Checks the lines of a log while its records are read. */
 #include "audit/chain.h"
 
 #include "store/line.h"
@@ -12,7 +12,7 @@ static void *chain_main(void *arg) {
   struct err err;
   memcpy(before, line_first_hash, SHA256_HEX);
   while (reader_next(&c->reader, &line) && c->reader.whole &&
-         line_check(line, before, hash, &err)) {
+         line_check(line, before, hash, &err) && c->check(c->ctx, line)) {
     memcpy(before, hash, SHA256_HEX);
     c->records++;
   }
@@ -21,7 +21,6 @@ static void *chain_main(void *arg) {
 
 bool chain_start(struct chain *c, const struct store_ref *ref) {
   struct err err;
-  *c = (struct chain){0};
   if (!reader_open(&c->reader, ref, &err))
     return false;
   if (pthread_create(&c->thread, NULL, chain_main, c) == 0)

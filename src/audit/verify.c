@@ -210,7 +210,10 @@ static bool next_record(struct verify_pass *r) {
   buf_clear(&r->texts);
   if (schema_reader_takes(r->reader, b->line)) {
     const struct schema_member *members = schema_reader_members(r->reader, &n);
-    record_read_members(&r->draft, members, n, &r->texts);
+    if (!record_read_members(&r->draft, members, n, &r->texts)) {
+      b->state = BOOK_DAMAGED;
+      return err_set(&b->damage, ERR_CORRUPT, "it is not JSON");
+    }
   } else {
     r->json = book_build(b);
     if (r->json == NULL)
@@ -295,7 +298,25 @@ struct verify_heads {
   size_t count;
 };
 
-/* Makes a pass over the log and closes the book. unhashed: somebody else checks the chain. */
+/* The lines of a log, checked in a second thread. */
+struct verify_lines {
+  const struct verifier *v;
+  struct schema_reader *reader;
+};
+
+static bool verify_line(void *ctx, struct str line) {
+  struct verify_lines *lines = ctx;
+  struct err ignored;
+  if (schema_reader_takes(lines->reader, line))
+    return true;
+  json_t *record = line_record(line, &ignored);
+  bool ok = record != NULL && check_schema(lines->v, record, &ignored);
+  json_decref(record);
+  return ok;
+}
+
+/* Makes a pass over the log and closes the book. unhashed: somebody else checks the chain, and each
+ * record against the schema. */
 static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhashed,
                      const struct verify_heads *heads, struct verify_result *out) {
   struct book *b = &r->book;
@@ -304,6 +325,8 @@ static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhas
   *out = (struct verify_result){0};
   b->unhashed = unhashed;
   r->reader = schema_reader_new(v->schema);
+  if (unhashed)
+    schema_reader_trust(r->reader);
   core_init(&r->core);
   for (;;) {
     bool more = next_record(r);
@@ -356,18 +379,25 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
                 struct err *err) {
   const struct verify_heads known = {heads, heads_count};
   struct verify_pass r = {.phase = NEW};
-  struct chain chain;
+  struct verify_lines lines = {.v = v};
+  struct chain chain = {.check = verify_line, .ctx = &lines};
   if (!book_open(&r.book, ref, true, err))
     return false;
-  if (reader_bytes(&r.book.reader) >= v->beside && chain_start(&chain, ref)) {
+  bool beside = reader_bytes(&r.book.reader) >= v->beside;
+  if (beside)
+    lines.reader = schema_reader_new(v->schema);
+  if (beside && chain_start(&chain, ref)) {
     run_pass(v, &r, true, &known, out);
     chain_join(&chain);
+    schema_reader_free(lines.reader);
     if (out->state != VERIFY_BAD && chain.records >= out->records)
       return true;
+    lines.reader = NULL;
     r = (struct verify_pass){.phase = NEW}; /* finds the first bad record in order */
     if (!book_open(&r.book, ref, true, err))
       return false;
   }
+  schema_reader_free(lines.reader);
   run_pass(v, &r, false, &known, out);
   return true;
 }

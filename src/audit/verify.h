@@ -52,7 +52,7 @@ struct verify_result {
 struct verifier; /* the compiled schema */
 struct verifier *verifier_new(struct err *err);
 void verifier_free(struct verifier *v);
-/* Hashes of logs of at least this many bytes are checked in a second thread (chain.h); by default
+/* Lines of logs of at least this many bytes are checked in a second thread (chain.h); by default
  * none are. The result is the same: a log found to be bad is read again in one thread. */
 void verifier_beside(struct verifier *v, uint64_t bytes);
 

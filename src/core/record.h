@@ -235,10 +235,10 @@ void record_free(struct record *record);            /* accepts NULL */
  * real becomes a tree. The draft borrows its texts from json; call record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
 /* The same of an object whose members schema/text.h found. Its texts are put into `texts`, which
- * was cleared. */
+ * was cleared. False: a list or an object in it is no JSON, and what was read does not count. */
 struct schema_member;
-void record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
-                         struct buf *texts);
+bool record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
+                         struct buf *texts) MUST_CHECK;
 void record_drop(struct record_draft *d);
 
 static inline const struct record_member *record_get(const struct record *r, enum member key) {

@@ -76,15 +76,15 @@ void record_read(struct record_draft *d, const json_t *json) {
 
 /* --- its text --- */
 
+/* NULL: it is not JSON. */
 static json_t *member_tree(const struct schema_member *m) {
   struct jscan js;
   struct jscan_result found;
   size_t quote = m->type == JSON_STRING; /* in front of the value, and behind it */
   jscan_init(&js, m->value.p - quote, m->value.n + 2 * quote);
-  if (jscan_value(&js, 0, &found) != JSCAN_OK)
-    BUG("a member that was read is not JSON");
+  bool ok = jscan_value(&js, 0, &found) == JSCAN_OK;
   jscan_deinit(&js);
-  return found.value;
+  return ok ? found.value : NULL;
 }
 
 /* Decoded, with a NUL. There is room. */
@@ -101,7 +101,7 @@ static struct str member_text(const struct schema_member *m, struct buf *texts) 
   return text;
 }
 
-static void record_put_member(struct record_draft *d, enum member key,
+static bool record_put_member(struct record_draft *d, enum member key,
                               const struct schema_member *m, struct buf *texts) {
   long number;
   if (!record_key_is_tree(key) && m->type == JSON_STRING)
@@ -110,9 +110,12 @@ static void record_put_member(struct record_draft *d, enum member key,
     record_put_number(d, key, number);
   else {
     json_t *value = member_tree(m);
+    if (value == NULL)
+      return false;
     put_json(d, key, value);
     json_decref(value);
   }
+  return true;
 }
 
 static int64_t member_number(const struct schema_member *m) {
@@ -132,7 +135,7 @@ static void read_common(struct record *r, const struct schema_member *m, struct 
     r->type_name = member_text(m, texts);
 }
 
-void record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
+bool record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
                          struct buf *texts) {
   struct record *r = &d->record;
   size_t bytes = 0;
@@ -149,12 +152,14 @@ void record_read_members(struct record_draft *d, const struct schema_member *mem
     r->type_name = str_from(record_type_name(r->type));
   bool whole = r->type == RECORD_STAGE || r->type == RECORD_CHECK;
   r->body = whole ? json_object() : NULL;
-  for (size_t i = 0; i < n; i++) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++) {
     const struct schema_member *m = &members[i];
     enum member key = record_key_of(m->key.p, m->key.n);
     if (whole && !is_common(m->key))
-      json_object_setn_new_nocheck(r->body, m->key.p, m->key.n, member_tree(m));
+      ok = json_object_setn_new_nocheck(r->body, m->key.p, m->key.n, member_tree(m)) == 0;
     else if (key < MEMBER_COUNT && (!whole || key == MEMBER_TURN))
-      record_put_member(d, key, m, texts);
+      ok = record_put_member(d, key, m, texts);
   }
+  return ok;
 }
