@@ -64,26 +64,29 @@ static void put_ids(struct buf *out, const struct store_id *ids, size_t count) {
   packed_put(out, ids, count * sizeof *ids);
 }
 
+/* In one piece that is reserved at once: the ids of many logs are most of what there is. */
 static void kept_write(const struct kept_census *k) {
-  struct buf body = {0}, file = {0};
-  char sum[SHA256_HEX];
-  packed_put_names(&body, &k->census->names);
-  for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
-    packed_put_table(&body, &k->census->tables[i]);
-  for (size_t i = 0; i < k->census->more_count; i++)
-    packed_put_table(&body, &k->census->more[i]);
-  kept_put_counts(&body, k->census);
-  packed_put_number(&body, (uint64_t)k->stamp);
-  put_ids(&body, k->known, k->known_count);
-  put_ids(&body, k->waits, k->wait_count);
-  sha256_hex(body.p, body.n, NULL, 0, sum);
+  enum { REST_BYTES = 1024 * 1024 };
+  struct buf file = {0};
+  char sum[SHA256_HEX] = "";
+  buf_reserve(&file, (k->known_count + k->wait_count) * sizeof *k->known + REST_BYTES);
   packed_put(&file, kept_magic, sizeof kept_magic);
   packed_put_number(&file, sizeof(struct tally_group));
+  size_t at = file.n;
   packed_put(&file, sum, sizeof sum);
-  packed_put(&file, body.p, body.n);
+  packed_put_names(&file, &k->census->names);
+  for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
+    packed_put_table(&file, &k->census->tables[i]);
+  for (size_t i = 0; i < k->census->more_count; i++)
+    packed_put_table(&file, &k->census->more[i]);
+  kept_put_counts(&file, k->census);
+  packed_put_number(&file, (uint64_t)k->stamp);
+  put_ids(&file, k->known, k->known_count);
+  put_ids(&file, k->waits, k->wait_count);
+  sha256_hex(file.p + at + sizeof sum, file.n - at - sizeof sum, NULL, 0, sum);
+  memcpy(file.p + at, sum, sizeof sum);
   (void)store_kept_put(k->store, kept_name,
                        buf_view(&file)); /* if it is missing, everything is read as before */
-  buf_deinit(&body);
   buf_deinit(&file);
 }
 
@@ -238,6 +241,7 @@ static bool kept_grow(struct kept_census *k, struct census_kept_told *told) {
       k->waits[left++] = k->waits[i];
   }
   k->wait_count = left;
+  k->waits = xrealloc(k->waits, (left + 1) * sizeof *k->waits);
   told->known = before;
   if (k->known_count > before)
     qsort(k->known, k->known_count, sizeof *k->known, kept_id_order);

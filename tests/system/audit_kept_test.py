@@ -115,16 +115,33 @@ def bed_again(box):
     return bed(box, 20)
 
 
+def reads_all():
+    """What kept counts do not answer is answered by reading all logs, with a word."""
+    with Box() as box:
+        _, part, names = bed(box, 30)
+        audit(box, part, None, "--kept")
+        log = f"{part}/{names[0]}"
+        for words in (["--method", "when"], ["--since", "2020-01-01"], ["--ambiguous"], ["--by", "method,day"],
+                      ["--by", "schema"], ["--errors"], [part], ["--by", "stage,reason,to", "--workflow", "flow"],
+                      ["--min-stages", "2", "--by", "movement"]):
+            slow = box.segue("audit", part, "--kept", "--json", *words)
+            plain = box.segue("audit", part, "--json", *words)
+            expect(slow.returncode == plain.returncode == 0 and slow.stdout == plain.stdout, words, slow.stderr)
+            expect(b"so all logs are read" in slow.stderr and not plain.stderr, words, slow.stderr, plain.stderr)
+        slow, plain = box.segue("audit", log, "--kept", "--json"), box.segue("audit", log, "--json")
+        expect(slow.returncode == 0 and slow.stdout == plain.stdout, slow.stderr)
+
+
 def mistakes():
     with Box() as box:
         _, part, _ = bed(box, 8)
-        for words in (["--method", "when"], ["--since", "7d"], ["--ambiguous"], ["--by", "method,day"], ["--by", "schema"],
-                      ["--errors"], [part], ["--by", "nix"]):
-            done = box.segue("audit", part, "--kept", *words)
+        for words in (["--by", "nix"], ["--by", "nix,day"], ["--method", "nix"], ["--csv"], ["--since", "soon"]):
+            done = box.segue("audit", part, "--kept", "--json", *words)
             expect(done.returncode == 2 and done.stderr, words, done.returncode, done.stderr)
+            expect(not os.path.exists(part + "/audit"), words)
         none = box.segue("audit", "--kept", "--json")
         expect(none.returncode == 0 and json.loads(none.stdout)["totals"]["judgments"] == 0, none)
 
 
 if __name__ == "__main__":
-    sys.exit(main([grows, gone_and_damaged, bad_logs, mistakes]))
+    sys.exit(main([grows, gone_and_damaged, bad_logs, reads_all, mistakes]))

@@ -4,6 +4,7 @@
  * can write is here and fits the schema. */
 #include "audit/book.h"
 #include "audit/verify.h"
+#include "store/line.h"
 #include "support/audit_log.h"
 #include "support/log_ref.h"
 
@@ -21,7 +22,7 @@ static int setup(void **state) {
   return 0;
 }
 
-/* The same cases, with the hashes in a thread beside. */
+/* The same cases, with the lines checked in a thread beside. */
 static int setup_beside(void **state) {
   int failed = setup(state);
   verifier_beside(verifier, 0);
@@ -320,6 +321,53 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
   }
   folder_write(d->path, (struct str){log.p, log.n});
   buf_deinit(&log);
+}
+
+/* Appends the line of a record with a comma behind its n-th bracket that opens a value. False: it has
+ * no such bracket. */
+static bool put_broken(struct str line, size_t n, struct buf *log, char hash[SHA256_HEX]) {
+  size_t start = log->n, body = line.n - 76, at = 0, found = 0; /* 76: ,"hash":"..."} */
+  for (size_t i = 0; found <= n && i + 1 < body; i++)
+    if (line.p[i] == ':' && (line.p[i + 1] == '[' || line.p[i + 1] == '{')) {
+      at = i + 2;
+      found++;
+    }
+  if (found <= n)
+    return false;
+  buf_append(log, line.p, at);
+  buf_putc(log, ',');
+  buf_append(log, line.p + at, body - at);
+  buf_putc(log, '}');
+  line_close(log, start, hash);
+  return true;
+}
+
+/* Lists and objects that are closed, but are no JSON. */
+static void broken_inside(void **state) {
+  struct drive d;
+  size_t tried = 0;
+  (void)state;
+  drive_init(&d);
+  drive_everything(&d);
+  drive_write(&d);
+  for (uint64_t i = 1; i <= json_array_size(d.records); i++)
+    for (size_t n = 0; n < 20; n++) {
+      struct buf log = {0};
+      char hash[SHA256_HEX];
+      memcpy(hash, line_first_hash, SHA256_HEX);
+      for (uint64_t k = 1; k < i; k++) {
+        buf_str(&log, line_of(&d, k));
+        memcpy(hash, log.p + log.n - 67, SHA256_HEX - 1);
+      }
+      bool made = put_broken(line_of(&d, i), n, &log, hash);
+      folder_write(d.path, buf_view(&log));
+      if (made)
+        expect_bad(d.path, i, "JSON");
+      tried += made;
+      buf_deinit(&log);
+    }
+  assert_true(tried > 40);
+  drive_deinit(&d);
 }
 
 static void add_unknown(json_t *record, void *arg) {
@@ -786,6 +834,7 @@ int main(void) {
       cmocka_unit_test(every_byte),
       cmocka_unit_test(every_cut),
       cmocka_unit_test(moved_lines),
+      cmocka_unit_test(broken_inside),
       cmocka_unit_test(unknown_members),
       cmocka_unit_test(wrong_members),
       cmocka_unit_test(wrong_order),

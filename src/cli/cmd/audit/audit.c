@@ -153,9 +153,6 @@ static bool audit_kept(struct census **c, const struct cli_args *args, struct er
   struct census_kept_told told = {0};
   char where[PATHS_BYTES];
   struct store store;
-  if (args->word_count > 1 || !census_kept_can(by))
-    return err_set(err, ERR_USAGE,
-                   "--kept takes one folder, and one key for --by other than schema");
   if (!paths_logs(args->word_count > 0 ? args->words[0] : logs, where, err))
     return false;
   store_at(&store, where);
@@ -175,10 +172,26 @@ static bool audit_kept(struct census **c, const struct cli_args *args, struct er
 static bool audit_filtered(const struct cli_args *args) {
   static const char *const filters[] = {"since", "workflow", "movement", "method",    "provider",
                                         "model", "worker",   "outcome",  "min-stages"};
-  bool any = cli_flag(args, "ambiguous") || cli_flag(args, "errors");
+  bool any = cli_flag(args, "ambiguous");
   for (size_t i = 0; i < ARRAY_LEN(filters); i++)
     any = any || cli_value(args, filters[i]) != NULL;
   return any;
+}
+
+/* Kept counts can answer; otherwise says why all logs are read. */
+static bool kept_can(const struct cli_args *args) {
+  const char *why = NULL;
+  if (cli_flag(args, "errors"))
+    why = "--errors";
+  else if (audit_filtered(args))
+    why = "filters";
+  else if (!census_kept_can(cli_value(args, "by")))
+    why = "schema or several keys";
+  else if (args->word_count > 1 || (args->word_count == 1 && !find_is_store(args->words[0])))
+    why = "anything but one folder";
+  if (why != NULL)
+    fprintf(stderr, "segue audit: --kept has no counts for %s, so all logs are read\n", why);
+  return why == NULL;
 }
 
 static int audit(int argc, char **argv) {
@@ -200,9 +213,7 @@ static int audit(int argc, char **argv) {
     (void)err_set(&err, ERR_USAGE, "--errors cannot be combined with --by or --csv");
   if (!errors && cli_value(&args, "export") != NULL)
     (void)err_set(&err, ERR_USAGE, "--export needs --errors");
-  bool kept = cli_flag(&args, "kept");
-  if (kept && audit_filtered(&args))
-    (void)err_set(&err, ERR_USAGE, "--kept cannot be combined with filters or --errors");
+  bool kept = err.code == ERR_NONE && cli_flag(&args, "kept") && kept_can(&args);
   if (err.code != ERR_NONE || !audit_filters(c, &args, &err) ||
       (by != NULL && !census_by(c, by, &err)) || (kept && !audit_kept(&c, &args, &err)) ||
       (args.word_count == 0 && !errors && !kept && !find_take_all(NULL, 0, logs, &each, &err))) {
@@ -238,7 +249,8 @@ const struct cli_command cmd_audit = {
             "--errors groups the model answers that did not have the required form; --export "
             "writes each of them as a line of JSON: text, schema, errors and model, and for a "
             "judge also the rules and the report.\n"
-            "--kept reuses the counts of logs that have ended, and does not read these again.\n"
+            "--kept reuses the counts of logs that have ended, and does not read these again: for "
+            "one folder without filters, by at most one key; otherwise all logs are read.\n"
             "unsure: a stage that reads a model's words did not decide. Percentiles are exact up "
             "to 64 values, and within 1 % beyond that.",
     .options = options,
