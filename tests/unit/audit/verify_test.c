@@ -323,8 +323,8 @@ static void rewrite(const struct drive *d, size_t index, void (*change)(json_t *
   buf_deinit(&log);
 }
 
-/* Appends the line of a record with a comma behind its n-th bracket that opens a value. False: it has
- * no such bracket. */
+/* Appends the line of a record with a comma behind its n-th bracket that opens a value. False: it
+ * has no such bracket. */
 static bool put_broken(struct str line, size_t n, struct buf *log, char hash[SHA256_HEX]) {
   size_t start = log->n, body = line.n - 76, at = 0, found = 0; /* 76: ,"hash":"..."} */
   for (size_t i = 0; found <= n && i + 1 < body; i++)
