@@ -267,6 +267,21 @@ static void use_setup(struct session *s, const struct session_setup *setup) {
                                  .api = s->host->api};
 }
 
+/* The first record of a session in a shared store names who may take it. */
+static json_t *config_of(const struct host *host, const struct session_params *params,
+                         const char *id) {
+  json_t *config = reports_config(host, params->workflow, id, params->config);
+  json_t *home = NULL;
+  if (host->store != NULL && json_object_get(config, "on") == NULL)
+    home = worker_home(host->store);
+  if (home == NULL)
+    return config;
+  json_t *own = config != NULL ? json_copy(config) : json_object();
+  json_object_set_new(own, "on", home);
+  json_decref(config);
+  return own;
+}
+
 struct session *host_start(struct host *host, const struct session_params *params,
                            const struct watcher *watcher, void *ctx, struct err *err) {
   struct session *s = session_new(host, watcher, ctx);
@@ -298,7 +313,7 @@ struct session *host_start(struct host *host, const struct session_params *param
     session_free(s);
     return NULL;
   }
-  json_t *config = reports_config(host, params->workflow, id, params->config);
+  json_t *config = config_of(host, params, id);
   const struct core_params core_params = {.session = id,
                                           .workflow = params->workflow,
                                           .workflow_path = params->workflow_path,

@@ -59,6 +59,9 @@ void worker_refuse(struct store_log *log);
  * that a worker must have to take the session, an array of texts; by default host=NAME, this
  * machine. */
 void worker_place(struct store_log *log, const json_t *labels);
+/* The label of this machine, which a session of a shared store asks for unless a person named
+ * others: a new array; NULL with files. */
+json_t *worker_home(const struct store *store);
 /* Could they be such labels? */
 bool worker_labels_check(const json_t *labels, struct err *err) MUST_CHECK;
 /* Has this program the labels that the session asks of who runs it? With files it has. Blocking. */

@@ -26,6 +26,9 @@ struct bed {
   char blob[SHA256_HEX];
   struct buf batch; /* of the last append */
   enum store_result appended;
+  bool watching;
+  unsigned heard[WORKER_OUTDATED + 1]; /* news of each kind, not yet looked at */
+  char asked[32];                      /* what the last of them asks, and of which session */
   struct err err;
 };
 
@@ -150,6 +153,7 @@ static struct record *note(uint64_t seq) {
                            "2026-01-01T00:00:00.000Z", "type", "note", "text", "some words");
   if (seq == 1) {
     json_object_set_new(json, "type", json_string("session_start"));
+    json_object_set_new(json, "config", json_pack("{sb}", "submitted", 1));
     json_object_set_new(json, "session", json_string("0199000a-0000-7000-8000-000000000000"));
   }
   struct record_draft d;
@@ -367,6 +371,71 @@ static void do_get(struct bed *b, const char *word, struct buf *out) {
   }
 }
 
+/* Asks for a cancel, as from another machine. */
+static void do_ask(struct bed *b, const char *word, struct buf *out) {
+  struct store_ref ref;
+  char state[16] = "";
+  ref_of(b, word, &ref);
+  buf_puts(out, worker_ask(&ref, "cancel", state, &b->err) ? state : code_name(&b->err));
+}
+
+static void do_asked(struct bed *b, const char *word, struct buf *out) {
+  (void)word;
+  const char *asked = worker_asked(b->log);
+  buf_puts(out, asked[0] ? asked : "nothing");
+}
+
+static void do_claim(struct bed *b, const char *word, struct buf *out) {
+  struct store_id ids[8];
+  size_t count, max = (size_t)strtol(word, NULL, 10);
+  if (!worker_claim(&b->store, max, ids, &count, &b->err)) {
+    buf_puts(out, code_name(&b->err));
+    return;
+  }
+  for (size_t i = 0; i < count; i++)
+    buf_putc(out, (char)(ids[i].id[7] & ~0x20));
+  if (count == 0)
+    buf_puts(out, "none");
+}
+
+static void on_told(void *ctx, enum worker_news news, const char *id, const char *what) {
+  struct bed *b = ctx;
+  b->heard[news]++;
+  if (news == WORKER_ASKED)
+    (void)snprintf(b->asked, sizeof b->asked, "%.15s %c", what, id[7] & ~0x20);
+  uv_stop(&b->loop);
+}
+
+static void do_watch(struct bed *b, const char *word, struct buf *out) {
+  (void)word;
+  b->watching = worker_watch(&b->store, &b->loop, on_told, b, &b->err);
+  buf_puts(out, ok_or_code(b, b->watching));
+}
+
+static void on_late(uv_timer_t *timer) {
+  bool *late = timer->data;
+  *late = true;
+}
+
+/* Waits for news of that kind, and forgets what came before them. */
+static void do_hear(struct bed *b, const char *word, struct buf *out) {
+  enum worker_news news = strcmp(word, "asked") == 0 ? WORKER_ASKED : WORKER_READY;
+  bool late = false;
+  uv_timer_t timer;
+  (void)uv_timer_init(&b->loop, &timer);
+  timer.data = &late;
+  (void)uv_timer_start(&timer, on_late, 30000, 0);
+  while (b->heard[news] == 0 && !late)
+    uv_run(&b->loop, UV_RUN_ONCE);
+  uv_close((uv_handle_t *)&timer, NULL);
+  uv_run(&b->loop, UV_RUN_NOWAIT);
+  if (late)
+    buf_puts(out, "nothing");
+  else
+    buf_puts(out, news == WORKER_ASKED ? b->asked : "ok");
+  b->heard[news] = 0;
+}
+
 static const struct {
   const char *name;
   void (*run)(struct bed *b, const char *word, struct buf *out);
@@ -376,7 +445,8 @@ static const struct {
     {"open", do_open},     {"lines", do_lines},   {"skip", do_skip},     {"more", do_again_lines},
     {"shut", do_shut},     {"owned", do_owned},   {"list", do_list},     {"find", do_find},
     {"brief", do_brief},   {"remove", do_remove}, {"hold", do_hold},     {"yield", do_yield},
-    {"held", do_held},     {"put", do_put},       {"get", do_get},
+    {"held", do_held},     {"put", do_put},       {"get", do_get},       {"ask", do_ask},
+    {"asked", do_asked},   {"claim", do_claim},   {"watch", do_watch},   {"hear", do_hear},
 };
 
 /* "append 3 = ok, seq 3" */
@@ -423,6 +493,9 @@ static void run_steps(const json_t *c, const char *where) {
     reader_close(&b.reader);
   store_close(b.log);
   store_yield(b.held);
+  if (b.watching)
+    worker_unwatch(&b.store);
+  uv_run(&b.loop, UV_RUN_DEFAULT);
   worker_leave_all();
   buf_deinit(&b.batch);
   (void)uv_loop_close(&b.loop);

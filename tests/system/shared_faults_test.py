@@ -28,6 +28,17 @@ movements:
 """
 
 
+LONG = """
+name: long
+provider: script
+initial_movement: a
+movements:
+  - name: a
+    command: [sh, -c, 'echo x >> %(starts)s; until [ -e %(flag)s ]; do sleep 0.05; done']
+    rules: [{condition: when(exit == 0), next: COMPLETE}]
+"""
+
+
 class Fleet(shared_daemon_test.Fleet):
     """Its first daemon speaks through `line`, the others and the commands with the server itself."""
     def __init__(self, lease, line=None, store=None):
@@ -100,6 +111,78 @@ def nothing_reaches_the_server():
 
 def nothing_comes_back():
     cut_off("down")
+
+
+def one_long_turn(fleet):
+    """A session whose only call lasts until somebody makes the file `flag`."""
+    flow = fleet.file("long.yaml", LONG % {"starts": fleet.dir + "/starts", "flag": fleet.dir + "/flag"})
+    return fleet.submit(flow)[0]
+
+
+def new_lease(fleet, known):
+    """Waits for a worker with a lease that is none of those."""
+    ids = "', '".join(known)
+    fleet.until(lambda: int(fleet.sql(f"SELECT count(*) FROM segue.worker WHERE lease_until > clock_timestamp() AND id::text NOT IN ('{ids}')")) > 0,
+                "it comes back under a new id", told=fleet.standing)
+
+
+def workers(fleet):
+    return fleet.sql("SELECT id FROM segue.worker").split()
+
+
+def cut_off_again_and_again():
+    """A worker that loses its lease, and nothing else, is alive: four such losses in one turn are no deaths."""
+    with cutting.Cutting(SERVER) as line, Fleet("1s", line) as fleet:
+        session = one_long_turn(fleet)
+        fleet.serve_behind()
+        for n in range(4):
+            fleet.until(lambda n=n: os.path.exists(fleet.dir + "/starts") and len(fleet.starts()) > n, "its call begins", told=fleet.standing)
+            known = workers(fleet)
+            line.cut()
+            fleet.until(lambda: fleet.count("EXISTS (SELECT FROM segue.worker WHERE lease_until > clock_timestamp())") == 0, "its lease ends")
+            line.mend()
+            new_lease(fleet, known)
+        fleet.until(lambda: len(fleet.starts()) > 4, "it goes on", told=fleet.standing)
+        expect(fleet.count("deaths > 0") == 0, "deaths", fleet.standing())
+        fleet.file("flag", "")
+        fleet.all_complete([session])
+
+
+def a_death_is_taken_back():
+    """Another one takes over from a worker that is cut off, and counts a death; then the first comes back."""
+    with cutting.Cutting(SERVER) as line, Fleet("2s", line) as fleet:
+        session = one_long_turn(fleet)
+        fleet.serve_behind()
+        fleet.works(1)
+        known = workers(fleet)
+        line.cut()
+        fleet.serve()
+        fleet.until(lambda: fleet.count("deaths = 1 AND state = 'held'") == 1, "it is taken over", told=fleet.standing)
+        known += workers(fleet)
+        line.on(b"segue.enter", "swallowed")  # and asks once more
+        line.mend()
+        new_lease(fleet, known)
+        expect(line.fired == 1, "the answer was not swallowed")
+        fleet.until(lambda: fleet.count("deaths = 0 AND state = 'held'") == 1, "the death is taken back", told=fleet.standing)
+        fleet.file("flag", "")
+        fleet.all_complete([session])
+
+
+def a_hang_is_a_death():
+    """It comes back, too, but it did not end what it ran by itself."""
+    with Fleet("1s") as fleet:
+        session = one_long_turn(fleet)
+        first = fleet.serve()
+        fleet.works(1)
+        first.send_signal(signal.SIGSTOP)
+        fleet.serve()
+        fleet.until(lambda: fleet.count("deaths = 1 AND state = 'held'") == 1, "it is taken over", told=fleet.standing)
+        known = workers(fleet)
+        first.send_signal(signal.SIGCONT)
+        new_lease(fleet, known)
+        expect(fleet.count("deaths >= 1") == 1, "the death is forgotten", fleet.standing())
+        fleet.file("flag", "")
+        fleet.all_complete([session])
 
 
 def half_open():
@@ -267,7 +350,7 @@ if __name__ == "__main__":
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
         status = main([cut_for_a_moment, cut_off_both_ways, nothing_reaches_the_server, nothing_comes_back,
-                       half_open, half_a_statement, a_commit_without_its_sync, the_answer_is_swallowed,
+                       cut_off_again_and_again, a_death_is_taken_back, a_hang_is_a_death, half_open, half_a_statement, a_commit_without_its_sync, the_answer_is_swallowed,
                        a_dead_worker_left_its_rows_locked, its_disk_is_full, clocks_a_day_apart,
                        newer_tables_under_a_worker, an_outage_costs_nothing])
     sys.exit(status)

@@ -47,10 +47,10 @@ def made_and_made_again():
         expect(box.segue("store", "status").returncode == 2, "the plan made something")
         first = box.segue("store", "init")
         again = box.segue("store", "init")
-        expect(first.returncode == 0 and b"created the tables of version 6" in first.stdout, first)
+        expect(first.returncode == 0 and b"created the tables of version 7" in first.stdout, first)
         expect(again.returncode == 0 and b"already" in again.stdout, again)
         done, (status,) = box.json("store", "status")
-        expect(status["version"] == 6 and status["sessions"] == {}, status)
+        expect(status["version"] == 7 and status["sessions"] == {}, status)
 
 
 def tables_of_version_1_are_brought_up_to_date():
@@ -281,6 +281,8 @@ def a_row_that_says_other_than_its_log():
                                  (stopped, "state = 'ended'", b"is ended, its log says idle"),
                                  (waits, "rest = 'ended'", b"that are ended, its log says ready"),
                                  (waits, "state = 'idle'", b"is idle, its log says ready"),
+                                 (waits, "needs = '{gpu}'", b'with ["gpu"], its log for others'),
+                                 (stopped, "needs = '{host=elsewhere}'", b'with ["host=elsewhere"], its log for others'),
                                  (sent, "needs = '{gpu}'", b'with ["gpu"], its log for others'),
                                  (sent, "needs = '{}'", b"with [], its log for others")):
             box.sql(f"UPDATE segue.session SET {wrong} WHERE id = '{sid}'")
@@ -289,10 +291,22 @@ def a_row_that_says_other_than_its_log():
             mended = box.segue("store", "check", "--mend")
             expect(mended.returncode == 0 and mended.stdout.count(b": mended") == 1, wrong, mended)
             expect(box.sql(rows) == right, wrong, box.sql(rows))
-        # A request that waits is no difference; and nobody can know which machine it was that a row does not name.
+        # A request that waits is no difference.
         box.sql(f"UPDATE segue.session SET state = 'ready', asked = 'resume' WHERE id = '{stopped}'")
         expect(box.segue("store", "check").returncode == 0, "a request")
-        box.sql(f"UPDATE segue.session SET needs = '{{gpu}}' WHERE id = '{waits}'")
+
+
+def a_row_of_a_log_that_names_no_machine():
+    """One that was begun with files asks for the machine that imported it, which only its row knows."""
+    with SharedBox() as box:
+        flow = box.file("stops.yaml", "name: s\nprovider: script\nmax_movements: 1\nmovements:\n"
+                        "  - name: a\n    command: ['true']\n    rules: [{condition: when(true), next: b}]\n"
+                        "  - name: b\n    command: ['true']\n    rules: [{condition: when(true), next: COMPLETE}]\n")
+        box.segue("run", flow, "--task", "x", "--cwd", box.cwd, "-q", "--logs", box.dir + "/logs")
+        (log,) = [name for name in os.listdir(box.dir + "/logs") if name.endswith(".ndjson")]
+        done = box.segue("store", "import", "--move", f"{box.dir}/logs/{log}")
+        expect(done.returncode == 0 and "host=" in box.sql("SELECT needs FROM segue.session"), done)
+        box.sql("UPDATE segue.session SET needs = '{gpu}'")
         left = box.segue("store", "check", "--mend")
         expect(left.returncode == 1 and b"its log for the machine where it was submitted" in left.stdout
                and b"mended" not in left.stdout, left)
@@ -604,7 +618,7 @@ if __name__ == "__main__":
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,
                        a_stopped_one_is_cancelled_here, the_lease_ends_under_it,
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
-                       a_row_that_says_more_than_its_log, a_row_that_says_other_than_its_log,
+                       a_row_that_says_more_than_its_log, a_row_that_says_other_than_its_log, a_row_of_a_log_that_names_no_machine,
                        an_import_keeps_what_a_session_asks_for, what_a_dead_worker_left_at_the_server, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
                        blobs_of_several_parts, the_queue_by_labels, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])

@@ -15,7 +15,8 @@
 /* The first file makes version 1 of the tables, each later one brings them to the next version. */
 static const char *const table_files[BASE_VERSION] = {
     "store/postgres/schema.sql",    "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
-    "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql", "store/postgres/upgrade_6.sql"};
+    "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql", "store/postgres/upgrade_6.sql",
+    "store/postgres/upgrade_7.sql"};
 static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 

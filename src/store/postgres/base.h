@@ -21,7 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 6, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 7, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;
@@ -41,6 +41,7 @@ struct keeper {
   atomic_bool answers;          /* it did when it was asked last */
   _Atomic unsigned term;        /* another one each time that the lease was lost */
   char worker[STORE_ID_BYTES];
+  char former[STORE_ID_BYTES];  /* the id before, to be told to the store: it gave up, and lives */
   char name[KEEPER_NAME_BYTES]; /* HOST:PID */
   char *needs; /* of sessions that are made here, as an array of SQL; for the program's life */
   uint64_t ttl_ms;

@@ -23,14 +23,32 @@ LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT CASE WHEN p_rest = 'idle' AND p_asked = 'resume' THEN 'ready' ELSE p_rest END
 $$;
 
--- Registers a worker, under a fresh id each time.
+-- Notes that a worker lives, although its lease ended: it gave up its sessions itself. Whoever
+-- releases them counts no death, and those that were counted are taken back, unless a turn ended
+-- since, or a person resumed. Repeating it changes nothing.
+CREATE OR REPLACE FUNCTION segue.gave_up(p_worker uuid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE segue.worker w SET lives = true WHERE w.id = p_worker; -- waits for a sweep that counts now
+  UPDATE segue.session s
+     SET deaths = s.deaths - 1, dead = array_remove(s.dead, p_worker),
+         died = (SELECT w.name FROM unnest(s.dead) WITH ORDINALITY AS d (id, n)
+                   JOIN segue.worker w ON w.id = d.id
+                  WHERE d.id <> p_worker ORDER BY d.n DESC LIMIT 1)
+   WHERE s.deaths > 0 AND p_worker = ANY (s.dead) AND s.state <> 'ended';
+END $$;
+
+-- Registers a worker, under a fresh id each time. p_before: its id before that, if it gave up its
+-- sessions itself.
 CREATE OR REPLACE FUNCTION segue.enter(p_worker uuid, p_name text, p_labels text[], p_program text,
-                                       p_ttl_ms bigint) RETURNS void
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+                                       p_ttl_ms bigint, p_before uuid DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM segue.gave_up(p_before);
   INSERT INTO segue.worker (id, name, labels, program, lease_until)
   VALUES (p_worker, p_name, p_labels, p_program,
-          clock_timestamp() + p_ttl_ms * interval '1 millisecond')
-$$;
+          clock_timestamp() + p_ttl_ms * interval '1 millisecond');
+END $$;
 
 -- Returns false if the lease has ended: the worker's sessions may now be another's. Also returns
 -- what is asked of its sessions, and how many it holds: more than it knows of if the answer to a
@@ -193,7 +211,8 @@ BEGIN
          owner = CASE WHEN p_rest = 'ended' THEN NULL ELSE t.owner END,
          asked = CASE WHEN p_rest = 'ended' OR (t.asked = 'resume' AND (p_turn OR p_rest <> 'idle')) THEN NULL
                       ELSE t.asked END,
-         deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END
+         deaths = CASE WHEN p_turn THEN 0 ELSE t.deaths END,
+         dead = CASE WHEN p_turn THEN '{}' ELSE t.dead END
    WHERE t.id = p_id AND t.fence = p_fence AND t.seq = p_seq AND t.state = 'held' RETURNING t.* INTO s;
   IF FOUND THEN
     INSERT INTO segue.line (session, seq, at, line)
@@ -229,7 +248,8 @@ BEGIN
                     owner = CASE WHEN b.rest = 'ended' THEN NULL ELSE t.owner END,
                     asked = CASE WHEN b.rest = 'ended' OR (t.asked = 'resume' AND (b.turn OR b.rest <> 'idle')) THEN NULL
                                  ELSE t.asked END,
-                    deaths = CASE WHEN b.turn THEN 0 ELSE t.deaths END
+                    deaths = CASE WHEN b.turn THEN 0 ELSE t.deaths END,
+                    dead = CASE WHEN b.turn THEN '{}' ELSE t.dead END
                FROM unnest(p_ids, p_fences, p_seqs, p_news, p_bytes, p_hashes, p_rests, p_turns)
                     WITH ORDINALITY AS b (id, fence, seq, new, bytes, hash, rest, turn, n)
               WHERE t.id = b.id AND t.fence = b.fence AND t.seq = b.seq AND t.state = 'held'
@@ -313,15 +333,22 @@ END $$;
 
 CREATE OR REPLACE FUNCTION segue.sweep_sessions() RETURNS int
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE n int;
+DECLARE n int; v_gone uuid[];
 BEGIN
   DELETE FROM segue.session s WHERE s.state = 'held' AND s.seq = 0 AND NOT segue.has_lease(s.owner);
-  WITH c AS (SELECT s.id, w.name FROM segue.session s LEFT JOIN segue.worker w ON w.id = s.owner
-              WHERE s.state = 'held' AND (w.id IS NULL OR w.lease_until <= clock_timestamp())
+  v_gone := ARRAY(SELECT w.id FROM segue.worker w -- locked: segue.gave_up comes before or after this
+                   WHERE w.lease_until <= clock_timestamp()
+                     AND EXISTS (SELECT FROM segue.session s WHERE s.state = 'held' AND s.owner = w.id)
+                     FOR SHARE SKIP LOCKED);
+  WITH c AS (SELECT s.id, w.name, coalesce(w.lives, false) AS lives
+               FROM segue.session s LEFT JOIN segue.worker w ON w.id = s.owner
+              WHERE s.state = 'held' AND (w.id IS NULL OR w.id = ANY (v_gone))
               ORDER BY s.place LIMIT 1000 FOR UPDATE OF s SKIP LOCKED)
   UPDATE segue.session s
      SET state = segue.rest_of(s.rest, s.asked), -- after too many deaths the next owner stops it
-         owner = NULL, fence = s.fence + 1, deaths = s.deaths + 1, died = c.name
+         owner = NULL, fence = s.fence + 1, deaths = s.deaths + (NOT c.lives)::int,
+         dead = CASE WHEN c.lives THEN s.dead ELSE s.dead || s.owner END,
+         died = CASE WHEN c.lives THEN s.died ELSE c.name END
     FROM c WHERE s.id = c.id AND s.state = 'held';
   GET DIAGNOSTICS n = ROW_COUNT;
   DELETE FROM segue.worker w WHERE w.lease_until < clock_timestamp() - interval '1 day'

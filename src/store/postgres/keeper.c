@@ -5,6 +5,7 @@
  * other threads, and the list of news, which the lock protects. */
 #include "store/postgres/base.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/lease.h"
@@ -27,6 +28,8 @@ struct keeping {
   struct pg_base *pg;
   struct conn *conn;
   uint64_t renew_at, sweep_at, poll_at, told_at;
+  uint64_t due_at; /* what it does now is over by then, unless the program was stopped */
+  bool hung;       /* it was stopped for long since the last renewal */
   enum hearing hearing;
   uint64_t hears_until; /* when ASKED */
   unsigned failures;
@@ -105,15 +108,25 @@ static bool keeper_enter(struct pg_base *pg, struct conn *conn, enum conn_failur
   if (pg->keeper.needs == NULL)
     keeper_needs(pg, host);
   (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);
-  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(name),
-                                  arg_text(buf_c(&labels)), arg_text(SEGUE_VERSION), arg_text(ttl)};
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker),
+                                  arg_text(name),
+                                  arg_text(buf_c(&labels)),
+                                  arg_text(SEGUE_VERSION),
+                                  arg_text(ttl),
+                                  arg_text(pg->keeper.former[0] ? pg->keeper.former : NULL)};
   uint64_t sent = clock_boot_ms();
-  PGresult *answer = conn_ask(conn, "SELECT segue.enter($1, $2, $3, $4, $5)", LIMIT_STORE_ASK_MS,
-                              args, ARRAY_LEN(args), false, failure, err);
+  PGresult *answer = conn_ask(conn, "SELECT segue.enter($1, $2, $3, $4, $5, $6)",
+                              LIMIT_STORE_ASK_MS, args, ARRAY_LEN(args), false, failure, err);
   buf_deinit(&labels);
+  if (answer != NULL && fault_fails("enter")) { /* as if the reply were lost */
+    conn_free(answer);
+    *failure = CONN_LOST;
+    return err_set(err, ERR_IO, "the store %s does not answer", pg->shown);
+  }
   if (answer == NULL)
     return false;
   conn_free(answer);
+  pg->keeper.former[0] = '\0';
   keeper_trust(pg, sent, true);
   return true;
 }
@@ -126,18 +139,33 @@ void keeper_rename(struct pg_base *pg) {
   base_drop_idle(pg);
 }
 
+/* The next connection gets the new name. */
+static void keeper_anew(struct keeping *k) {
+  keeper_rename(k->pg);
+  conn_close(k->conn);
+  k->conn = NULL;
+}
+
+/* Notes whether what was done last took longer than it may: a renewal that comes too late by half a
+ * lease or more was not late for want of an answer. Then sets how long the next thing may take. */
+static void keeper_may_take(struct keeping *k, uint64_t ms) {
+  uint64_t now = clock_boot_ms();
+  k->hung = k->hung || (k->due_at != 0 && now > k->due_at + k->pg->keeper.ttl_ms / 2);
+  k->due_at = now + ms;
+}
+
 /* Gives up all sessions, which may now be another's, and starts a new worker in this program. */
 static void keeper_lose(struct keeping *k) {
   struct pg_base *pg = k->pg;
   if (atomic_load(&pg->keeper.trust_until) == 0)
     return;
+  (void)snprintf(pg->keeper.former, sizeof pg->keeper.former, "%s",
+                 k->hung ? "" : pg->keeper.worker);
   atomic_store(&pg->keeper.trust_until, 0);
   lease_extend(0);
   atomic_fetch_add(&pg->keeper.term, 1);
   base_tell(pg, WORKER_LOST, "", "");
-  keeper_rename(pg);
-  conn_close(k->conn); /* the next connection gets the new name */
-  k->conn = NULL;
+  keeper_anew(k);
   if (k->hearing == HEARING_ASKED) /* by the old name */
     k->hearing = HEARING_UNKNOWN;
 }
@@ -168,22 +196,36 @@ static void keeper_count(struct keeping *k, uint64_t held) {
   base_tell(pg, WORKER_READY, "", "");
 }
 
+static bool keeper_return(struct keeping *k, enum conn_failure *failure, struct err *err) {
+  keeper_may_take(k, LIMIT_STORE_ASK_MS);
+  bool ok = keeper_enter(k->pg, k->conn, failure, err);
+  if (!ok)
+    keeper_anew(k); /* a lost answer may have been a yes */
+  return ok;
+}
+
 static bool keeper_renew(struct keeping *k, enum conn_failure *failure, struct err *err) {
   struct pg_base *pg = k->pg;
   char ttl[24];
-  uint64_t sent = clock_boot_ms();
-  if (atomic_load(&pg->keeper.trust_until) == 0)
-    return keeper_enter(pg, k->conn, failure, err);
+  uint64_t sent = clock_boot_ms(), trust = atomic_load(&pg->keeper.trust_until),
+           limit = pg->keeper.ttl_ms / 3 + 100;
+  if (trust == 0)
+    return keeper_return(k, failure, err);
+  if (sent + limit > trust) /* then all is given up at once */
+    limit = trust > sent ? trust - sent : 0;
   (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)pg->keeper.ttl_ms);
   const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(ttl)};
-  PGresult *answer =
-      conn_ask(k->conn, "SELECT * FROM segue.renew($1, $2)", pg->keeper.ttl_ms / 3 + 100, args,
-               ARRAY_LEN(args), false, failure, err);
+  keeper_may_take(k, limit);
+  PGresult *answer = conn_ask(k->conn, "SELECT * FROM segue.renew($1, $2)", limit, args,
+                              ARRAY_LEN(args), false, failure, err);
   if (answer == NULL)
     return false;
   bool held = strcmp(conn_text(answer, 0, 0), "t") == 0;
-  if (held)
+  keeper_may_take(k, 0);
+  if (held) {
     keeper_trust(pg, sent, false);
+    k->hung = false;
+  }
   tell_asked(pg, conn_text(answer, 0, 1));
   keeper_count(k, conn_number(answer, 0, 2));
   conn_free(answer);
@@ -203,8 +245,9 @@ static uint64_t keeper_jitter(uint64_t ms) {
 static bool keeper_plain(struct keeping *k, const char *sql) {
   struct err err;
   enum conn_failure failure;
-  PGresult *answer =
-      conn_ask(k->conn, sql, k->pg->keeper.ttl_ms / 6 + 200, NULL, 0, false, &failure, &err);
+  uint64_t limit = k->pg->keeper.ttl_ms / 6 + 200;
+  keeper_may_take(k, limit);
+  PGresult *answer = conn_ask(k->conn, sql, limit, NULL, 0, false, &failure, &err);
   bool ok = answer != NULL;
   conn_free(answer);
   return ok;
@@ -250,8 +293,10 @@ static bool keeper_connect(struct keeping *k) {
   if (conn_is_open(k->conn))
     return true;
   conn_close(k->conn);
+  keeper_may_take(k, LIMIT_STORE_ASK_MS);
   k->conn = base_connect(k->pg, &failure, &err);
-  k->listens = k->conn != NULL && k->hearing != HEARING_NOTHING && keeper_plain(k, "LISTEN segue");
+  k->listens = k->conn != NULL && k->hearing != HEARING_NOTHING && !fault_fails("listen") &&
+               keeper_plain(k, "LISTEN segue");
   return k->conn != NULL;
 }
 
@@ -329,10 +374,13 @@ static void keeper_work(struct keeping *k) {
     k->sweep_at = clock_boot_ms() + keeper_jitter(ttl / 6);
   }
   if (now >= k->poll_at) {
-    if (keeper_connect(k))
+    if (keeper_connect(k)) {
+      keeper_may_take(k, ttl / 6 + 200);
       keeper_poll(pg, k->conn);
-    else
+    } else {
       atomic_store(&pg->keeper.answers, false);
+    }
+    keeper_may_take(k, ttl / 6 + 200);
     if (conn_is_open(k->conn))
       seats_settle(pg, k->conn);
     base_trim(pg);
@@ -374,8 +422,11 @@ static void *keeper_main(void *ctx) {
     }
     char payload[64];
     enum conn_failure failure;
-    if (conn_wait(k.conn, keeper_next(&k), pg->keeper.wake[0], payload, &failure))
+    uint64_t wait = keeper_next(&k);
+    keeper_may_take(&k, wait);
+    if (conn_wait(k.conn, wait, pg->keeper.wake[0], payload, &failure))
       keeper_heard(&k, payload);
+    keeper_may_take(&k, LIMIT_STORE_ASK_MS);
     keeper_drain(pg->keeper.wake[0]);
     keeper_hears_nothing(&k);
     keeper_work(&k);
@@ -455,10 +506,11 @@ void keeper_stop(struct pg_base *pg) {
   atomic_store(&pg->keeper.ends, false);
   atomic_store(&pg->keeper.joined, false);
   struct conn *conn = base_take(pg, &failure, &err);
-  const struct conn_arg args[] = {arg_text(pg->keeper.worker)};
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker),
+                                  arg_text(pg->keeper.former[0] ? pg->keeper.former : NULL)};
   if (conn != NULL)
-    conn_free(conn_ask(conn, "SELECT segue.leave($1)", LIMIT_STORE_ASK_MS, args, 1, false, &failure,
-                       &err));
+    conn_free(conn_ask(conn, "SELECT segue.leave($1), segue.gave_up($2)", LIMIT_STORE_ASK_MS, args,
+                       ARRAY_LEN(args), false, &failure, &err));
   base_give(pg, conn);
   atomic_store(&pg->keeper.trust_until, 0);
 }

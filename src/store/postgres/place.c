@@ -63,6 +63,14 @@ static void own_host(char host[HOST_LABEL_BYTES]) {
   host[HOST_LABEL_BYTES - 1] = '\0';
 }
 
+json_t *worker_home(const struct store *store) {
+  char host[HOST_LABEL_BYTES];
+  if (!url_is_shared(store->where))
+    return NULL;
+  own_host(host);
+  return json_pack("[s]", host);
+}
+
 bool worker_has(const json_t *labels) {
   char host[HOST_LABEL_BYTES];
   size_t i;

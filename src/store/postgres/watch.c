@@ -1,6 +1,7 @@
 /* Brings the store's news about this program's sessions to its loop. */
 #include "store/postgres/shared.h"
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "os/clock.h"
 
@@ -138,6 +139,11 @@ bool worker_ask(const struct store_ref *ref, const char *what, char state[16], s
   PGresult *answer = NULL;
   if (pg != NULL)
     answer = base_ask(pg, "SELECT segue.ask($1, $2, $3)", args, 3, false, &failure, err);
+  if (answer != NULL && fault_fails("ask")) { /* as if no reply had come */
+    conn_free(answer);
+    answer = NULL;
+    (void)err_set(err, ERR_IO, "the store %s does not answer", pg->shown);
+  }
   if (answer != NULL)
     (void)snprintf(state, 16, "%.15s", conn_text(answer, 0, 0));
   conn_free(answer);
