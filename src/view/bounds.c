@@ -214,7 +214,7 @@ static int64_t told_tokens(const struct view_session *v, struct str movement) {
   for (size_t i = 0; i < v->open_count; i++) {
     const struct view_turn *t = &v->turns[v->open[i]];
     if (movement.n == 0 || str_eq(t->movement, movement))
-      sum += t->told_tokens;
+      sum += t->doing->told_tokens;
   }
   return sum;
 }
@@ -291,9 +291,10 @@ static void put_loops(struct bounds_out *out) {
 static void put_deadlines(struct bounds_out *out) {
   for (size_t i = 0; i < out->v->open_count; i++) {
     const struct view_turn *t = &out->v->turns[out->v->open[i]];
-    if (t->doing == VIEW_PERSON && t->until_ms > 0)
-      add_bound(out, (struct view_bound){
-                         .kind = VIEW_BOUND_DEADLINE, .of = t->movement, .until_ms = t->until_ms});
+    if (t->doing->kind == VIEW_PERSON && t->doing->until_ms > 0)
+      add_bound(out, (struct view_bound){.kind = VIEW_BOUND_DEADLINE,
+                                         .of = t->movement,
+                                         .until_ms = t->doing->until_ms});
   }
 }
 

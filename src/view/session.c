@@ -341,7 +341,7 @@ static void view_unfinish(struct view_reading *r) {
     if (turn->span_count > 0)
       turn->spans[turn->span_count - 1] = r->open[i].last;
     turn->provider = turn->what = turn->leads_to = turn->method = turn->why = STR("");
-    turn->tool = turn->waits_for = STR("");
+    turn->doing = NULL;
   }
   v->open = NULL;
   v->bounds = NULL;
@@ -368,13 +368,12 @@ static void keep_open(struct view_reading *r) {
       continue;
     keep_open_turn(r, turn);
     keep_line(r, line, turn);
-    turn->tool = view_keep(r, buf_view(&line->tool));
-    turn->heard_ms = line->heard_ms;
-    turn->told_tokens = line->told_tokens;
+    turn->doing = arena_array(&r->of_open, 1, sizeof *turn->doing);
+    *turn->doing = (struct view_doing){.told_tokens = line->told_tokens};
     turn->leads_to = view_keep(r, buf_view(&line->now));
     turn->duration_ms = r->v->last_ms > turn->started_ms ? r->v->last_ms - turn->started_ms : 0;
     spans_tell(&r->spans, turn);
-    turn->waits_for = view_keep(r, turn->waits_for);
+    turn->doing->waits_for = view_keep(r, turn->doing->waits_for);
     spans_close(&r->spans, r->v->last_ms, turn, false);
     struct view_movement *m = view_movement_of(r->v, turn->movement);
     if (m != NULL)

@@ -46,6 +46,15 @@ struct view_stage {
   int64_t duration_ms;
 };
 
+/* An open turn does this, or waits for it. */
+struct view_doing {
+  enum view_span_kind kind;   /* VIEW_SPAN_KINDS: it is between two calls */
+  int64_t since_ms, until_ms; /* 0: not known */
+  struct str waits_for;       /* of a wait: the reason, or the class of the error; or empty */
+  long waiting;               /* its calls that wait for a place */
+  int64_t told_tokens;        /* by the call that runs, so far */
+};
+
 struct view_turn {
   long turn, run; /* run: of its movement, from 1 */
   long parent;    /* the turn of its group; 0: none */
@@ -61,14 +70,7 @@ struct view_turn {
   bool ambiguous, unproven;
   long failed_calls; /* attempts that ended with an error; those that were cancelled do not count */
   int64_t started_ms, duration_ms;
-  struct str tool;  /* of an open one: what its call used last, with its argument; or empty */
-  int64_t heard_ms; /* of an open one: its last sign of life by its records; 0: none */
-  /* An open one does this, or waits for it; VIEW_SPAN_KINDS: it is between two calls. */
-  enum view_span_kind doing;
-  int64_t since_ms, until_ms; /* the same; 0: not known */
-  struct str waits_for;       /* of a wait: the reason, or the class of the error; or empty */
-  long waiting;               /* its calls that wait for a place */
-  int64_t told_tokens;        /* of an open one: by the call that runs, so far */
+  struct view_doing *doing; /* of an open one; NULL: it is over */
   struct spend spend;
   long files; /* changed by its calls, counted for each call */
   struct view_span *spans;

@@ -36,11 +36,11 @@ static json_t *spans_json(const struct view_turn *t) {
 
 static json_t *doing_json(const struct view_turn *t) {
   json_t *out = json_object();
-  json_put(out, "kind", json_string(view_span_name(t->doing)));
-  json_put(out, "since", time_json(t->since_ms));
-  json_put(out, "until", time_json(t->until_ms));
-  if (t->waits_for.n > 0)
-    json_put(out, "reason", json_text(t->waits_for));
+  json_put(out, "kind", json_string(view_span_name(t->doing->kind)));
+  json_put(out, "since", time_json(t->doing->since_ms));
+  json_put(out, "until", time_json(t->doing->until_ms));
+  if (t->doing->waits_for.n > 0)
+    json_put(out, "reason", json_text(t->doing->waits_for));
   return out;
 }
 
@@ -90,7 +90,7 @@ static json_t *view_turn_json(const struct view_turn *t) {
   json_put(out, "files", json_integer(t->files));
   put_spend(out, &t->spend);
   json_put(out, "spans", spans_json(t));
-  if (!t->over && t->doing != VIEW_SPAN_KINDS)
+  if (t->doing != NULL && t->doing->kind != VIEW_SPAN_KINDS)
     json_put(out, "doing", doing_json(t));
   json_put(out, "stages", view_stages_json(t));
   return out;

@@ -127,19 +127,20 @@ static int spans_weight(int state) {
 
 void spans_tell(const struct spans *s, struct view_turn *turn) {
   const struct spans_call *told = NULL;
-  turn->waiting = 0;
+  struct view_doing *doing = turn->doing;
+  doing->waiting = 0;
   for (size_t i = 0; i < s->count; i++) {
     const struct spans_call *c = &s->calls[i];
     if (c->turn != turn->turn)
       continue;
-    turn->waiting += c->state == VIEW_WAITING;
+    doing->waiting += c->state == VIEW_WAITING;
     if (told == NULL || spans_weight(c->state) > spans_weight(told->state))
       told = c;
   }
-  turn->doing = told != NULL ? (enum view_span_kind)told->state : VIEW_SPAN_KINDS;
-  turn->since_ms = told != NULL ? told->since_ms : 0;
-  turn->until_ms = told != NULL ? told->until_ms : 0;
-  turn->waits_for = str_from(told != NULL ? told->reason : "");
+  doing->kind = told != NULL ? (enum view_span_kind)told->state : VIEW_SPAN_KINDS;
+  doing->since_ms = told != NULL ? told->since_ms : 0;
+  doing->until_ms = told != NULL ? told->until_ms : 0;
+  doing->waits_for = str_from(told != NULL ? told->reason : "");
 }
 
 void spans_copy(struct spans *out, const struct spans *s) {

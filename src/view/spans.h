@@ -19,7 +19,7 @@ struct spans {
 void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn);
 /* Ends the spans of what `turn` has open. stays: except what waits for a person. */
 void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn, bool stays);
-/* Sets what an open turn does: see view_turn.doing. The text is valid until the next feed. */
+/* Sets all of turn->doing but its tokens. The text is valid until the next feed. */
 void spans_tell(const struct spans *s, struct view_turn *turn);
 /* A copy of what is under way; out: a zeroed one. */
 void spans_copy(struct spans *out, const struct spans *s);

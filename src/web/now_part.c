@@ -24,29 +24,29 @@ static const char *doing_words(enum view_span_kind kind) {
 
 /* A call tells in leads_to what it does; a wait has its kind and its reason. */
 static void put_doing(struct html *h, const struct view_turn *t) {
-  const char *words = doing_words(t->doing);
-  bool between = t->doing == VIEW_SPAN_KINDS;
+  const char *words = doing_words(t->doing->kind);
+  bool between = t->doing->kind == VIEW_SPAN_KINDS;
   if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group tells of its children */
     html_said(h, t->leads_to);
   } else {
     html_puts(h, words);
-    if (t->provider.n > 0 && (t->doing == VIEW_WAITING || t->doing == VIEW_RETRY)) {
+    if (t->provider.n > 0 && (t->doing->kind == VIEW_WAITING || t->doing->kind == VIEW_RETRY)) {
       html_puts(h, " at ");
       html_said(h, t->provider);
     }
-    if (t->waits_for.n > 0) {
+    if (t->doing->waits_for.n > 0) {
       html_puts(h, " (");
-      html_said(h, t->waits_for);
+      html_said(h, t->doing->waits_for);
       html_puts(h, ")");
     }
   }
-  if (t->since_ms > 0) {
+  if (t->doing->since_ms > 0) {
     html_puts(h, ", ");
-    part_since(h, t->since_ms);
+    part_since(h, t->doing->since_ms);
   }
-  if (t->until_ms > 0) {
+  if (t->doing->until_ms > 0) {
     html_puts(h, ", ");
-    part_until(h, t->until_ms);
+    part_until(h, t->doing->until_ms);
   }
 }
 
@@ -110,7 +110,7 @@ static void put_last_verdict(struct html *h, const struct view_turn *t) {
 
 static bool asks_person(const struct view_session *v) {
   for (size_t i = 0; i < v->open_count; i++)
-    if (v->turns[v->open[i]].doing == VIEW_PERSON)
+    if (v->turns[v->open[i]].doing->kind == VIEW_PERSON)
       return true;
   return false;
 }

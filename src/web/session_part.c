@@ -197,11 +197,11 @@ static void put_number_cell(struct html *h, long long n) {
 }
 
 static const char *wait_words(const struct view_turn *t) {
-  if (t->waiting > 0)
+  if (t->doing->waiting > 0)
     return "waits for a place";
-  if (t->doing == VIEW_RETRY)
+  if (t->doing->kind == VIEW_RETRY)
     return "waits for the next attempt";
-  return t->doing == VIEW_PERSON ? "waits for a person" : "";
+  return t->doing->kind == VIEW_PERSON ? "waits for a person" : "";
 }
 
 /* Marks what an open turn waits for; where a call of it works, the other's wait is not told. */
@@ -212,16 +212,16 @@ static void put_wait_mark(struct html *h, const struct view_turn *t) {
   HTML(h, " <span class=mark>");
   html_puts(h, words);
   HTML(h, "</span> ");
-  if (t->since_ms > 0 && t->doing != VIEW_WORK && t->doing != VIEW_JUDGING)
-    part_since(h, t->since_ms);
+  if (t->doing->since_ms > 0 && t->doing->kind != VIEW_WORK && t->doing->kind != VIEW_JUDGING)
+    part_since(h, t->doing->since_ms);
 }
 
 static void put_method_cell(struct html *h, const struct view_turn *t) {
   HTML(h, "<td>");
-  if (!t->over) {
+  if (!t->over)
     html_puts(h, "open");
+  if (t->doing != NULL)
     put_wait_mark(h, t);
-  }
   html_said(h, t->method);
   if (t->ambiguous)
     HTML(h, " <span class=mark>ambiguous</span>");
