@@ -207,11 +207,15 @@ def hostile_bytes():
             expect(done.returncode == 0 and b"\x1b" not in done.stdout and b"\x07" not in done.stdout, words, done)
         fleet.until(lambda: fleet.count("state = 'ended'") == 1, "it ends all the same")
         expect(fleet.segue("verify", sid).returncode == 0, "verify")
-        for label in ("x" * 1024, "a,b", "a b", "\x1b[2J", ""):
+        for label in ("x" * 1024, "a,b", "a b", "\x1b[2J", "", b"\xff\xfe"):
             done = fleet.segue("serve", "--socket", fleet.dir + "/x.sock", "--label", label)
             expect(done.returncode == 2 and done.stderr and b"\x1b" not in done.stderr, label, done)
             done = fleet.segue("resume", sid, "--label", label)
             expect(done.returncode == 2 and b"\x1b" not in done.stderr, label, done)
+        done = fleet.segue("store", "limit", b"\xff", "3")
+        expect(done.returncode == 2 and b"UTF-8" in done.stderr, done)
+        done = fleet.segue("store", "prune", "--older-than", "-1d")
+        expect(done.returncode == 2 and b"--older-than -1d: " in done.stderr and b"--since" not in done.stderr, done)
 
 
 def certificates():

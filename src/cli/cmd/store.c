@@ -1,6 +1,7 @@
 /* segue store: looks after a shared store. */
 #include "store/store.h"
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/removal.h"
@@ -133,6 +134,8 @@ static bool limit_name_check(const char *name, struct err *err) {
   bool ok = name[0] != '\0' && strlen(name) <= LIMIT_POOL_BYTES;
   for (const char *p = name; *p; p++)
     ok = ok && (unsigned char)*p > ' ' && *p != 127;
+  if (ok && !utf8_valid(name, strlen(name)))
+    return err_set(err, ERR_USAGE, "the name of a provider or pool is UTF-8 text");
   return ok || err_set(err, ERR_USAGE,
                        "the name of a provider or pool has no spaces and at most %u bytes",
                        LIMIT_POOL_BYTES);

@@ -2,6 +2,7 @@
 #include "store/postgres/base.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 #include "os/random.h"
 
@@ -27,7 +28,7 @@ bool base_label_check(const char *label, struct err *err) {
   for (const char *p = label; *p; p++)
     if ((unsigned char)*p <= ' ' || *p == ',' || *p == 127)
       return err_set(err, ERR_USAGE, "a label has no spaces, commas or control characters");
-  return true;
+  return utf8_valid(label, n) || err_set(err, ERR_USAGE, "a label is UTF-8 text");
 }
 
 static bool check_worker_labels(const char *const *list, struct err *err) {
