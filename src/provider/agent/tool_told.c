@@ -108,6 +108,7 @@ static void put_output_line(struct buf *out, struct str line) {
 }
 
 static void put_output(json_t *data, struct str text) {
+  static const char cut[] = "... (cut)";
   struct buf out = {0};
   size_t lines = 0, at = 0, number = 0;
   text = str_trim(text);
@@ -122,6 +123,10 @@ static void put_output(json_t *data, struct str text) {
     if (gap && number == FIRST_LINES)
       buf_printf(&out, "\n... %zu lines", lines - FIRST_LINES - LAST_LINES);
     at += line.n + 1;
+  }
+  if (tool_fitting(buf_view(&out), LIMIT_TOOL_OUTPUT_BYTES) < out.n) {
+    out.n = tool_fitting(buf_view(&out), LIMIT_TOOL_OUTPUT_BYTES - (sizeof cut - 1));
+    buf_puts(&out, cut);
   }
   tool_put(data, "output", buf_view(&out), LIMIT_TOOL_OUTPUT_BYTES);
   buf_deinit(&out);

@@ -75,6 +75,9 @@ static void output_keeps_its_first_and_last_lines(void **state) {
   buf_puts(&text, "'");
   json_auto_t *data = data_of(NULL, buf_c(&text), 0);
   assert_true(json_dumpb(data, NULL, 0, JSON_COMPACT) < LIMIT_CALL_EVENT_BYTES);
+  const char *output = json_string_value(json_object_get(data, "output"));
+  assert_non_null(output);
+  assert_string_equal(output + strlen(output) - 9, "... (cut)");
   buf_deinit(&text);
 }
 
