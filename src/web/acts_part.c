@@ -24,7 +24,7 @@ static void put_verdicts(struct html *h, const struct view_session *v) {
     return;
   HTML(h, "<p><label>Verdict on ");
   html_said(h, m->name);
-  HTML(h, " <select name=rule data-number><option value=\"\">judge it anew</option>");
+  HTML(h, " <select name=rule data-number><option value=\"\">judge it again</option>");
   for (size_t i = 0; i < m->rule_count; i++) {
     HTML(h, "<option");
     html_attr_printf(h, "value", "%zu", i + 1);
@@ -41,16 +41,16 @@ static void put_verdicts(struct html *h, const struct view_session *v) {
 /* Writes the fields for who goes on, and with how much more. */
 static void put_more_of(struct html *h, struct str status) {
   if (str_eq_c(status, "max_movements"))
-    HTML(h, "<p><label>At most so many turns, those before included <input name=max_movements "
+    HTML(h, "<p><label>Turn limit, counting earlier turns <input name=max_movements "
             "type=number min=1 data-number></label></p>");
-  HTML(h, "<details><summary>With another provider, or more budget</summary>"
+  HTML(h, "<details><summary>Another provider, or more budget</summary>"
           "<p><label>Provider <input name=provider autocomplete=off spellcheck=false></label> "
           "<label>model <input name=model autocomplete=off spellcheck=false></label></p>"
-          "<p>Added to its budget: <label>cost in $ <input name=add_budget.cost type=number min=0 "
+          "<p>Add to the budget: <label>cost in $ <input name=add_budget.cost type=number min=0 "
           "step=any data-number></label> <label>tokens <input name=add_budget.tokens type=number "
           "min=0 data-number></label></p>");
   if (!str_eq_c(status, "max_movements"))
-    HTML(h, "<p><label>At most so many turns, those before included <input name=max_movements "
+    HTML(h, "<p><label>Turn limit, counting earlier turns <input name=max_movements "
             "type=number min=1 data-number></label></p>");
   HTML(h, "</details><p><button>Resume</button></p></form>");
 }
@@ -67,13 +67,13 @@ void part_acts(struct html *h, const struct view_session *v, bool asks) {
               str_eq_c(v->status, "cancelled");
   if (!v->submitted || over)
     return;
-  HTML(h, "<section class=noprint id=acts aria-label=\"What can be done\">");
+  HTML(h, "<section class=noprint id=acts aria-label=\"Actions\">");
   if (v->resumable && !asks) {
     HTML(h, "<form data-act=resume>");
     if (!str_eq_c(v->status, "max_movements"))
       put_verdicts(h, v);
     put_more_of(h, v->status);
   }
-  HTML(h, "<details><summary>Cancel this session</summary><p>It ends for good. "
+  HTML(h, "<details><summary>Cancel this session</summary><p>This ends it for good. "
           "<button data-act=cancel>Cancel it</button></p></details></section>");
 }

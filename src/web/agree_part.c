@@ -53,18 +53,18 @@ static void put_agree_pair(struct html *h, const struct agree_pair *pair) {
 }
 
 void part_agree(struct html *h, const struct agree *a) {
-  HTML(h, "<h2>Agreement</h2><p class=dim>Verdicts, labels of people and later judgings of the "
-          "same turns, with 95 % intervals. Rule 0 is: none.</p><div class=wide tabindex=0 "
+  HTML(h, "<h2>Agreement</h2><p class=dim>Verdicts, people's labels and later judgments of the "
+          "same turns, with 95 % intervals. Rule 0 means no rule.</p><div class=wide tabindex=0 "
           "role=region aria-label=Agreement><table><thead><tr><th scope=col>movement</th>"
           "<th scope=col>one</th><th scope=col>other</th><th scope=col class=n>turns</th>"
-          "<th scope=col>share of the same</th><th scope=col>kappa</th>"
-          "<th scope=col>where they differ</th><th scope=col>so</th></tr></thead><tbody>");
+          "<th scope=col>same rule</th><th scope=col>kappa</th>"
+          "<th scope=col>differences</th><th scope=col>advice</th></tr></thead><tbody>");
   for (size_t i = 0; i < a->pair_count && i < AGREE_PAIRS; i++)
     put_agree_pair(h, a->pairs[i]);
   HTML(h, "</tbody></table></div>");
   if (a->pair_count > AGREE_PAIRS) {
     HTML(h, "<p class=dim>");
-    html_printf(h, "%zu pairs more: segue agree lists them.", a->pair_count - AGREE_PAIRS);
+    html_printf(h, "%zu more pairs: segue agree lists them.", a->pair_count - AGREE_PAIRS);
     HTML(h, "</p>");
   }
 }

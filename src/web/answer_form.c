@@ -140,7 +140,7 @@ static void put_json_field(struct html *h, const json_t *schema, const char *pro
   HTML(h, "</textarea>");
   buf_clear(&text);
   json_write(schema, &text);
-  HTML(h, "<br><span class=dim>as JSON that fits ");
+  HTML(h, "<br><span class=dim>as JSON that matches ");
   html_text(h, buf_view(&text));
   HTML(h, "</span>");
   buf_deinit(&text);

@@ -166,7 +166,7 @@ static void audit_end(struct html *h, const struct tally_table *t) {
   HTML(h, "</tbody></table></div>");
   if (t->count > AUDIT_ROWS) {
     HTML(h, "<p class=dim>");
-    html_printf(h, "%zu rows more: segue audit lists them.", t->count - AUDIT_ROWS);
+    html_printf(h, "%zu more rows: segue audit lists them.", t->count - AUDIT_ROWS);
     HTML(h, "</p>");
   }
 }
@@ -174,10 +174,10 @@ static void audit_end(struct html *h, const struct tally_table *t) {
 static void put_methods_table(struct html *h, const struct census *c, struct str q) {
   const struct audit_at at = {c, q, CENSUS_METHODS};
   const struct tally_table *t = table_at(&at);
-  audit_head(h, &at, "What decided");
+  audit_head(h, &at, "Judgments by method");
   HTML(h, "<th scope=col class=n>judgments</th><th scope=col class=n>share</th><td></td>"
           "<th scope=col class=n>p50</th><th scope=col class=n>p90</th><th scope=col class=n>p99"
-          "</th><th scope=col class=n>tokens of judges</th><th scope=col class=n>cost</th></tr>"
+          "</th><th scope=col class=n>judge tokens</th><th scope=col class=n>cost</th></tr>"
           "</thead><tbody>");
   for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
     const struct tally_group *g = &t->groups[i];
@@ -194,7 +194,7 @@ static void put_methods_table(struct html *h, const struct census *c, struct str
 static void put_stages_table(struct html *h, const struct census *c, struct str q) {
   const struct audit_at at = {c, q, CENSUS_STAGES};
   const struct tally_table *t = table_at(&at);
-  audit_head(h, &at, "Stages: how often each was tried and decided");
+  audit_head(h, &at, "Stages: how often each was tried, and how often it decided");
   HTML(h, "<th scope=col class=n>tried</th><th scope=col class=n>decided</th>"
           "<th scope=col class=n>p50</th><th scope=col class=n>p90</th><th scope=col class=n>p99"
           "</th><th scope=col class=n>tokens</th><th scope=col class=n>cost</th></tr></thead>"
@@ -265,7 +265,7 @@ static void put_rated(struct html *h, double share, uint64_t n) {
 static void put_judges_table(struct html *h, const struct census *c, struct str q) {
   const struct audit_at at = {c, q, CENSUS_JUDGES};
   const struct tally_table *t = table_at(&at);
-  audit_head(h, &at, "Judges: answers that could not be read");
+  audit_head(h, &at, "Judges: unreadable answers");
   HTML(h, "<th scope=col class=n>asked</th><th scope=col class=n>unreadable</th>"
           "<th scope=col class=n>share</th><th scope=col>95 %</th></tr></thead><tbody>");
   for (size_t i = 0; i < t->count && i < AUDIT_ROWS; i++) {
@@ -314,8 +314,9 @@ static void put_causes(struct html *h, const struct census *c, struct str q) {
   const struct audit_at at = {c, q, BEHIND_CAUSES};
   if (c->cause_count == 0)
     return;
-  HTML(h, "<h3>Not complete, by cause</h3><table><thead><tr><th scope=col>cause</th>"
-          "<th scope=col class=n>sessions</th><th scope=col>for example</th></tr></thead><tbody>");
+  HTML(h,
+       "<h3>Sessions that did not complete, by cause</h3><table><thead><tr><th scope=col>cause</th>"
+       "<th scope=col class=n>sessions</th><th scope=col>example</th></tr></thead><tbody>");
   for (size_t i = 0; i < c->cause_count; i++) {
     HTML(h, "<tr><th scope=row>");
     html_said(h, names_text(&c->names, c->causes[i].cause));
@@ -331,7 +332,7 @@ static void put_causes(struct html *h, const struct census *c, struct str q) {
 static void put_apart(struct html *h, const struct census *c) {
   if (c->apart_count == 0)
     return;
-  HTML(h, "<h3>Logs counted apart</h3><table><thead><tr><th scope=col>log</th>"
+  HTML(h, "<h3>Logs not counted</h3><table><thead><tr><th scope=col>log</th>"
           "<th scope=col>state</th><th scope=col>why</th></tr></thead><tbody>");
   for (size_t i = 0; i < c->apart_count; i++) {
     HTML(h, "<tr><th scope=row>");
@@ -354,14 +355,14 @@ static void put_audit_sums(struct html *h, const struct census *c, struct str q)
   put_behind(h, &at, g, BEHIND_ALL, g->judgments);
   html_puts(h, " judgments: ");
   put_behind(h, &at, g, BEHIND_DECIDED, g->decided);
-  html_puts(h, " by a rule, ");
+  html_puts(h, " found a rule, ");
   put_behind(h, &at, g, BEHIND_LEFT, g->no_rule);
-  html_puts(h, " without, ");
+  html_puts(h, " did not, ");
   put_behind(h, &at, g, BEHIND_AMBIGUOUS, g->ambiguous);
-  html_puts(h, " ambiguous; ");
+  html_puts(h, " were ambiguous; in ");
   put_behind(h, &at, g, BEHIND_UNSURE, g->unsure);
   html_printf(h,
-              " in which a stage that reads a model's words did not decide, which cost %lld tokens "
+              " a stage that reads a model's words did not decide, at a cost of %lld tokens "
               "and %s.",
               (long long)(g->unsure_use.input + g->unsure_use.output), buf_c(&cost));
   HTML(h, "</p>");
@@ -375,10 +376,10 @@ void part_audit(struct html *h, const struct census *c, struct str q) {
     put_methods_table(h, c, q);
     put_stages_table(h, c, q);
     put_falls_table(h, c, q);
-    put_part_table(h, &movements, "Movements: judgments that were unsure");
+    put_part_table(h, &movements, "Unsure judgments by movement");
     put_judges_table(h, c, q);
     if (c->tables[CENSUS_BY].key_count > 0)
-      put_part_table(h, &days, "By day: judgments that were unsure");
+      put_part_table(h, &days, "Unsure judgments by day");
   } else {
     HTML(h, "<p>Nothing was judged.</p>");
   }

@@ -48,8 +48,9 @@ static void put_side_cell(struct html *h, const struct compare_turn *t,
 
 static void put_compare_row(struct html *h, const struct compare_row *row,
                             const struct compare_side *a, const struct compare_side *b) {
-  static const char *const names[] = {"of one only", "verdict", "method",
-                                      "text",        "files",   "nothing: taken over by the fork"};
+  static const char *const names[] = {
+      "only in one session",           "verdict", "method", "text", "files",
+      "nothing: the fork took it over"};
   const struct compare_turn *any = row->a != NULL ? row->a : row->b;
   bool first = true;
   HTML(h, "<tr><th scope=row>");
@@ -154,7 +155,7 @@ static void put_diff_line(struct html *h, const struct linediff_line *line) {
     break;
   case '@':
     HTML(h, "<span class=dim>");
-    html_printf(h, "  ... %ld line%s of both", line->count, line->count == 1 ? "" : "s");
+    html_printf(h, "  ... %ld line%s in both", line->count, line->count == 1 ? "" : "s");
     HTML(h, "</span>");
     break;
   default:
@@ -199,7 +200,7 @@ static void put_diff(struct html *h, const struct compare_row *row, struct str a
   html_attr_printf(h, "id", "text-%ld-%ld", row->a->turn, row->b->turn);
   HTML(h, "><summary>");
   html_said(h, compare_said(row->a->movement, "?"));
-  html_printf(h, ": turn %ld of A, %ld of B: %ld line%s of A only, %ld of B only", row->a->turn,
+  html_printf(h, ": turn %ld of A, %ld of B: %ld line%s only in A, %ld only in B", row->a->turn,
               row->b->turn, removed, removed == 1 ? "" : "s", added);
   HTML(h, "</summary>");
   put_lines_of(h, lines, count, all);
@@ -233,8 +234,9 @@ static void put_differing_texts(struct html *h, const struct compare_row *rows, 
     if (!text_differs(&rows[i]))
       continue;
     if (differing++ == 0)
-      HTML(h, "<h2>What the agents said</h2><p class=dim>Lines with - are of A only, with + of B "
-              "only.</p>");
+      HTML(h,
+           "<h2>What the agents said</h2><p class=dim>Lines with - are only in A, with + only in B"
+           "only.</p>");
     if (shown == max || h->out->n > LIMIT_COMPARE_PAGE_BYTES)
       continue;
     put_row_texts(h, &rows[i], a, b, all);
@@ -246,7 +248,7 @@ static void put_differing_texts(struct html *h, const struct compare_row *rows, 
   html_printf(h, "%zu more turn%s in the text. ", differing - shown,
               differing - shown == 1 ? " differs" : "s differ");
   if (all)
-    html_puts(h, "Each judgment above leads to its own.");
+    html_puts(h, "Each judgment above links to its text.");
   else
     HTML(h, "<a href=\"?all=1\">Show all</a>");
   HTML(h, "</p>");
@@ -271,10 +273,10 @@ void compare_page(struct html *h, const struct compare_side *a, const struct com
   if (!str_eq_c(str_from(a->workflow_sha256), b->workflow_sha256))
     HTML(h, "<p>The workflows differ.</p>");
   if (parting == NULL) {
-    HTML(h, "<p>The same way: every turn has the same verdict.</p>");
+    HTML(h, "<p>No difference: every turn has the same verdict.</p>");
   } else {
-    HTML(h, "<h2>They part here</h2>");
-    put_compare_table(h, parting, 1, "Parting", a, b);
+    HTML(h, "<h2>First difference</h2>");
+    put_compare_table(h, parting, 1, "First difference", a, b);
   }
   HTML(h, "<h2>All turns</h2>");
   size_t shown = all || count < LIMIT_COMPARE_ROWS ? count : LIMIT_COMPARE_ROWS;

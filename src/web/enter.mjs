@@ -12,11 +12,11 @@ async function enter() {
       body: JSON.stringify({code}),
     });
   } catch {
-    say.textContent = 'segue does not answer any more. Run segue web again.';
+    say.textContent = 'segue no longer answers. Run segue web again.';
     return;
   }
   if (!answer.ok) {
-    say.textContent = 'This code was used already, or is older than a minute. Run segue web again.';
+    say.textContent = 'This code has been used, or is more than a minute old. Run segue web again.';
     return;
   }
   go();
@@ -26,7 +26,7 @@ async function enter() {
 function go() {
   if (sessionStorage.getItem('tried')) {
     sessionStorage.removeItem('tried');
-    say.textContent = code ? 'The browser does not keep cookies of this page: allow them, then run segue web again.'
+    say.textContent = code ? 'The browser does not keep cookies from this page: allow them, then run segue web again.'
       : say.textContent;
     return;
   }

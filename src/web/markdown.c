@@ -85,7 +85,8 @@ static void put_md_methods(struct buf *out, const struct census *c) {
   const struct tally_table *t = &c->tables[CENSUS_METHODS];
   if (t->count == 0)
     return;
-  buf_puts(out, "## What decided\n\n| method | judgments | share |\n| --- | ---: | ---: |\n");
+  buf_puts(out,
+           "## Judgments by method\n\n| method | judgments | share |\n| --- | ---: | ---: |\n");
   for (size_t i = 0; i < t->count; i++) {
     struct buf key = {0};
     tally_key_text(t, &t->groups[i], 0, &c->names, &key);
@@ -99,7 +100,7 @@ static void put_md_methods(struct buf *out, const struct census *c) {
 
 static void put_md_causes(struct buf *out, const struct census *c) {
   if (c->cause_count > 0)
-    buf_puts(out, "## Not complete, by cause\n\n| cause | sessions | for example |\n"
+    buf_puts(out, "## Sessions that did not complete, by cause\n\n| cause | sessions | example |\n"
                   "| --- | ---: | --- |\n");
   for (size_t i = 0; i < c->cause_count; i++) {
     put_cell(out, names_text(&c->names, c->causes[i].cause));
@@ -116,7 +117,7 @@ void markdown_folder(struct buf *out, const struct view_folder *f, struct str wh
     buf_printf(out, "%s%zu %s", i > 0 ? ", " : "", f->classes[i],
                view_class_name((enum view_class)i));
   if (f->left_out > 0)
-    buf_printf(out, "; %zu older ones were not read", f->left_out);
+    buf_printf(out, "; %zu older sessions were not read", f->left_out);
   buf_puts(out,
            "\n\n| status | session | workflow | task | movement | why | turns | tokens | cost |\n"
            "| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |\n");
@@ -165,8 +166,8 @@ void markdown_session(struct buf *out, const struct view_session *v,
   buf_puts(out, "\n\n");
   if (v->chain == VIEW_BAD)
     buf_printf(out,
-               "**This log is not what was written (record %llu). Nothing vouches for what is "
-               "shown from there on.**\n\n",
+               "**This log is not what was written (record %llu). What is shown from there on "
+               "is not proven.**\n\n",
                (unsigned long long)v->records + 1);
   md_fact(out, "workflow", v->workflow);
   md_fact(out, "status", v->status);
@@ -217,13 +218,13 @@ void markdown_told(struct buf *out, const struct view_turn *turn, const struct v
       buf_putc(out, '\n');
       put_fenced(out, p->text.n > 0 ? p->text : p->origin);
       if (p->more_bytes > 0)
-        buf_printf(out, "%zu bytes more\n\n", p->more_bytes);
+        buf_printf(out, "%zu more bytes\n\n", p->more_bytes);
       cut = cut || p->more_bytes > 0;
       break;
     }
   }
   if (cut) {
-    buf_puts(out, "\nUncut: ");
+    buf_puts(out, "\nIn full: ");
     markdown_text(out, command);
     buf_puts(out, "\n");
   }

@@ -1,4 +1,4 @@
-/* Writes what a session does now, why, and what would stop it. */
+/* Writes what a session does now, why, and its limits. */
 #include "core/budget.h"
 #include "view/words.h"
 #include "web/parts.h"
@@ -121,24 +121,25 @@ static void put_reason(struct html *h, const struct view_session *v) {
   if (last != NULL)
     put_last_verdict(h, last);
   else
-    html_puts(h, v->forked_from.n > 0 ? "it goes on where it was forked" : "it has just begun");
+    html_puts(h,
+              v->forked_from.n > 0 ? "it continues from where it was forked" : "it has just begun");
   if (asks_person(v))
-    html_puts(h, "; it goes on when its question is answered");
+    html_puts(h, "; it continues when its question is answered");
   else if (v->resumable)
-    html_puts(h, "; it goes on when it is resumed");
+    html_puts(h, "; it continues when it is resumed");
   else if (str_eq_c(v->status, "open"))
-    html_puts(h, "; nobody runs it: segue resume goes on");
+    html_puts(h, "; nothing runs it: segue resume continues it");
   HTML(h, "</dd>");
 }
 
-/* --- what would stop it --- */
+/* --- limits --- */
 
 static void put_bound_words(struct html *h, const struct view_bound *b) {
   struct buf text = {0};
   if (b->kind == VIEW_BOUND_LOOP)
     html_puts(h, "loop of ");
   else if (b->kind == VIEW_BOUND_DEADLINE)
-    html_puts(h, "the deadline of the question of ");
+    html_puts(h, "deadline for the question of ");
   else if (b->kind == VIEW_BOUND_BUDGET)
     html_puts(h, b->of.n > 0 ? "budget of " : "budget");
   if (b->of.n > 0)
@@ -149,7 +150,7 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
     return;
   }
   if (b->kind == VIEW_BOUND_LOOP) {
-    html_printf(h, ": round %lld of %lld in a row, then its monitor judges", (long long)b->used,
+    html_printf(h, ": round %lld of %lld before its monitor judges", (long long)b->used,
                 (long long)b->limit);
     return;
   }
@@ -183,7 +184,7 @@ void part_now(struct html *h, const struct view_session *v) {
   put_now(h, v);
   put_reason(h, v);
   if (v->bound_count > 0)
-    HTML(h, "<dt>would stop it</dt><dd>");
+    HTML(h, "<dt>limits</dt><dd>");
   for (size_t i = 0; i < v->bound_count; i++)
     put_one_bound(h, &v->bounds[i]);
   if (v->bound_count > 0)

@@ -87,14 +87,15 @@ void part_begin_page(struct html *h, struct str title, const char *watch) {
 }
 
 void part_end_page(struct html *h) {
-  HTML(h, "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
-          "j k move, Enter opens, u back, / filters, n p next and previous judgment, N P next and "
-          "previous failure, e unfolds, "
-          "f follows what a call says, x selects a session (two can be compared), g s sessions, g "
-          "i inbox, g a audit, g p providers, Esc "
-          "leaves, ? this list. No key changes anything. "
-          "<label><input type=checkbox id=keys-off> no single keys</label></p></details></footer>"
-          "</body></html>\n");
+  HTML(h,
+       "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
+       "j, k: move; Enter: open; u: back; /: filter; n, p: next and previous judgment; N, P: next "
+       "and previous failure; e: open all details; f: follow a call's output; x: select a "
+       "session (select two to compare them); g s: sessions; g i: inbox; g a: audit; g p: "
+       "providers; Esc: leave a field; ?: this list. Keys never change a session. "
+       "<label><input type=checkbox id=keys-off> turn these keys off</label></p></details>"
+       "</footer>"
+       "</body></html>\n");
 }
 
 void part_find_form(struct html *h, struct str text) {
@@ -204,7 +205,7 @@ void part_cut(struct html *h, const struct part_cut *cut) {
     HTML(h, "<span class=dim>");
   else
     HTML(h, "<p class=origin>");
-  html_printf(h, "%sCut: %s of %s.", cut->within ? " ... " : "", buf_c(&shown), buf_c(&bytes));
+  html_printf(h, "%sShown: %s of %s.", cut->within ? " ... " : "", buf_c(&shown), buf_c(&bytes));
   if (h->root != NULL)
     put_show_all(h, cut);
   if (cut->within)

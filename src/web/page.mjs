@@ -59,8 +59,8 @@ function mergeChildren(old, had, fresh, has) {
   for (const node of come) old.insertBefore(node, had[had.length - tail] ?? null);
 }
 
-// Rows of a list stay where they are, with what is new in them; sessions that began meanwhile are
-// told, and come when they are asked for.
+// Rows of a list stay where they are, and their contents are updated. A button shows how many
+// sessions are new; pressing it brings them in.
 const sessions = (page) => page.querySelector('[aria-label=sessions] tbody');
 function hold(fresh) {
   const here = sessions(main()), there = sessions(fresh), told = document.getElementById('fresh');
@@ -132,11 +132,11 @@ function listen() {
   stream.addEventListener('rest', () => { // this browser has too many pages open: poll now and then
     leave();
     resting = setInterval(() => { if (!document.hidden) refresh(); }, 5000);
-    line.textContent = 'Many pages are open: this one looks every 5 seconds.';
+    line.textContent = 'Many pages are open: this one updates every 5 seconds.';
   });
   stream.onopen = () => { line.textContent = ''; };
   stream.onerror = () => {
-    line.textContent = 'Not connected: what is shown may be old.';
+    line.textContent = 'Not connected: this page may be out of date.';
     if (!stream || stream.readyState !== EventSource.CLOSED) return; // it retries by itself
     leave();
     refresh(); // says so if the window is no longer there
@@ -168,7 +168,7 @@ async function act(button, what, body) {
       body: JSON.stringify(body),
     });
     const told = await answer.json();
-    said.textContent = answer.ok ? `Done: it is ${told.status}.` : told.detail;
+    said.textContent = answer.ok ? `Done: the session is ${told.status}.` : told.detail;
   } catch {
     said.textContent = 'segue did not answer.';
   }
@@ -181,7 +181,7 @@ async function copy(button) {
     await navigator.clipboard.writeText(button.previousElementSibling.textContent);
     line.textContent = 'Copied.';
   } catch {
-    line.textContent = 'The browser does not let this page copy.';
+    line.textContent = 'The browser does not allow this page to copy.';
   }
 }
 

@@ -41,20 +41,19 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
   if (ask->diff.n > 0 || ask->diff_bytes > 0) {
     put_lines(&h, ask->diff);
   } else {
-    HTML(&h, "<p>git knows of no changed line of it");
+    HTML(&h, "<p>git shows no changed lines");
     html_printf(&h, "%s%s: ", ask->diff_why != NULL ? ": " : "",
                 ask->diff_why != NULL ? ask->diff_why : "");
-    HTML(&h, "there is no repository or no commit, what it changed was taken back, or the files "
-             "are new to git.</p>");
+    HTML(&h, "there is no repository or no commit, the changes were undone, or the files are "
+             "not tracked.</p>");
   }
   const struct part_cut cut = {
       .shown = ask->diff.n, .bytes = ask->diff_bytes, .whole_page = !ask->all};
   part_cut(&h, &cut);
   if (ask->diff_more_files)
-    HTML(&h, "<p>It changed more files than are compared here.</p>");
-  HTML(&h, "<p class=dim>Between the commit that is checked out (with a worktree: the one that it "
-           "began from) and the files as they are now. New files that git was not told of are not "
-           "in it.</p>");
+    HTML(&h, "<p>It changed more files than this page compares.</p>");
+  HTML(&h, "<p class=dim>From the checked-out commit (in a worktree: the commit it began from) to "
+           "the files as they are now. Untracked files are not shown.</p>");
   part_end_page(&h);
   return 200;
 }

@@ -38,7 +38,7 @@ static void put_state(struct html *h, const struct page_ask *ask, const json_t *
   put_countdown(h, ask, "cooldown", provider_word(p, "cooldown_until"));
   put_countdown(h, ask, "circuit open", provider_word(p, "circuit_until"));
   if (str_eq_c(circuit, "trying"))
-    HTML(h, "<span class=\"status warn\">\xE2\x97\x86 the next call tries it</span><br>");
+    HTML(h, "<span class=\"status warn\">\xE2\x97\x86 the next call will try it</span><br>");
   if (json_is_false(json_at(p, "usable"))) {
     HTML(h, "<span class=\"status dim\">\xE2\x97\x8B not usable</span>");
     if (provider_word(p, "problem").n > 0) {
@@ -47,7 +47,7 @@ static void put_state(struct html *h, const struct page_ask *ask, const json_t *
       HTML(h, "</span>");
     }
   } else if (json_is_null(json_at(p, "usable")) && provider_word(p, "cooldown_until").n == 0) {
-    HTML(h, "<span class=\"status dim\">\xE2\x97\x8B not known: a call tells</span>");
+    HTML(h, "<span class=\"status dim\">\xE2\x97\x8B unknown until its next call</span>");
   } else if (str_eq_c(circuit, "closed") && provider_word(p, "cooldown_until").n == 0) {
     HTML(h, "<span class=\"status good\">\xE2\x9C\x93 ready</span>");
   }
@@ -146,7 +146,7 @@ static void put_daemon(struct html *h, const json_t *d) {
   fact_number(h, "process", json_at(d, "pid"));
   fact_number(h, "running", json_at(json_at(d, "sessions"), "running"));
   fact_number(h, "queued", json_at(json_at(d, "sessions"), "queued"));
-  fact_number(h, "at once at most", json_at(json_at(d, "sessions"), "max"));
+  fact_number(h, "limit", json_at(json_at(d, "sessions"), "max"));
   part_fact(h, "logs", provider_word(d, "logs"));
   part_fact(h, "disk", buf_view(&text));
   HTML(h, "</dl>");
@@ -159,13 +159,14 @@ unsigned page_providers(const struct page_ask *ask, struct buf *out) {
   size_t i;
   json_t *p;
   if (ask->about == NULL) {
-    (void)err_set(&err, ERR_NOT_FOUND, "no daemon runs here: segue providers tells what there is");
+    (void)err_set(&err, ERR_NOT_FOUND,
+                  "no daemon is running here: segue providers lists the providers");
     return page_problem(ask, out, &err);
   }
   page_begin(&h, "Providers", "events");
   HTML(&h, "<div class=wide tabindex=0 role=region aria-label=Providers><table><thead><tr>"
            "<th scope=col>provider</th><th scope=col>state</th><th scope=col class=n>calls now</th>"
-           "<th scope=col class=n>waiting</th><th scope=col>errors of the last hour</th>"
+           "<th scope=col class=n>waiting</th><th scope=col>errors in the last hour</th>"
            "<th scope=col>kind, program</th><th scope=col>version</th><th "
            "scope=col>login</th></tr></thead><tbody>");
   for (int usable = 1; usable >= 0; usable--)

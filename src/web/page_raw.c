@@ -83,7 +83,7 @@ unsigned page_records(const struct page_ask *ask, struct buf *out) {
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
   bool ok = ask->from[0] == '\0' || (str_to_long(str_from(ask->from), &from) && from >= 0) ||
-            err_set(&err, ERR_NOT_FOUND, "a record has a number: \"%s\" is none", ask->from);
+            err_set(&err, ERR_NOT_FOUND, "\"%s\" is not a record number", ask->from);
   ok = ok && view_raws_read(&raws, &track->book, (uint64_t)from, LIMIT_WINDOW_RECORD_COUNT,
                             LIMIT_WINDOW_TEXT_BYTES, &err);
   if (ok) {
@@ -145,9 +145,9 @@ static void put_hit(struct html *h, const struct view_hit *hit) {
 
 static void put_hits(struct html *h, const struct page_ask *ask, const struct view_found *found) {
   if (found->count == 0) {
-    HTML(h, "<p>No text of this session has ");
+    HTML(h, "<p>No text in this session contains ");
     html_said(h, str_from(ask->q));
-    HTML(h, " in it. Letters A to Z are found in either case; nothing else is.</p>");
+    HTML(h, ". Letters A to Z match in either case; everything else must match exactly.</p>");
     return;
   }
   HTML(h, "<p role=status>");
@@ -229,7 +229,7 @@ unsigned page_text(const struct page_ask *ask, struct buf *out) {
   if ((track = page_track(ask, &own, &err)) == NULL)
     return page_problem(ask, out, &err);
   bool ok = ask->from[0] == '\0' || (str_to_long(str_from(ask->from), &from) && from >= 0) ||
-            err_set(&err, ERR_NOT_FOUND, "a piece begins at a byte: \"%s\" is none", ask->from);
+            err_set(&err, ERR_NOT_FOUND, "\"%s\" is not a byte offset", ask->from);
   ok = ok && view_excerpt_read(&e, &track->book, ask->ref, (size_t)from, PART_WHOLE_BYTES, &err);
   if (ok) {
     struct html h = page_html(ask, out);
@@ -272,8 +272,8 @@ unsigned page_workflow(const struct page_ask *ask, struct buf *out) {
     struct html h = page_html(ask, out);
     page_begin(&h, "Workflow and configuration", NULL);
     part_banner(&h, &track->view);
-    HTML(&h, "<p><a href=\"./\">The session</a></p><p>As this session has it, with all facets and "
-             "calls put in: it does not need the file any more.</p><dl>");
+    HTML(&h, "<p><a href=\"./\">The session</a></p><p>As stored in this session, with all facets "
+             "and calls filled in. The session no longer needs the file.</p><dl>");
     part_fact(&h, "file", json_view(json_at(start, "workflow_path")));
     HTML(&h, "<dt>SHA-256</dt><dd>");
     part_code(&h, json_view(json_at(start, "workflow_sha256")));

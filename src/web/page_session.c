@@ -208,7 +208,7 @@ static void put_call(struct html *h, const struct page_ask *ask, const struct vi
     HTML(h, "<ul class=tools>");
   if (c->tools_before > 0) {
     HTML(h, "<li class=dim>");
-    html_printf(h, "%zu before", c->tools_before);
+    html_printf(h, "%zu earlier", c->tools_before);
     HTML(h, "</li>");
   }
   for (size_t i = 0; i < c->tool_count; i++)
@@ -263,7 +263,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   part_session_facts(h, v, NULL);
   part_find_form(h, STR(""));
   HTML(h, "<p><a href=workflow>Workflow and configuration</a> <a href=records>Raw records</a></p>"
-          "<p><a href=\"integrity\">Is this log what was written?</a> Read now: ");
+          "<p><a href=\"integrity\">Verify this log</a> Read for this page: ");
   html_printf(h, "%s up to record %llu", v->chain == VIEW_BAD ? "sound only" : "sound",
               (unsigned long long)v->records);
   if (v->chain == VIEW_TORN)
@@ -280,7 +280,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
     HTML(h, "<p><a");
     HTML_LINK(h, "/compare/", buf_view(&pair), "");
     buf_deinit(&pair);
-    HTML(h, ">Compare with the session that it was forked from</a></p>");
+    HTML(h, ">Compare with the session it was forked from</a></p>");
   }
   put_turns(h, ask, v);
   if (v->movement_count > 0) {
@@ -428,13 +428,13 @@ static void put_judgment(struct html *h, const struct page_ask *ask, const struc
   put_neighbours(h, track, turn);
   put_verdict_line(h, told->judgment);
   put_doubts(h, told->judgment);
-  HTML(h, "<p>The same on a terminal: ");
+  HTML(h, "<p>In a terminal: ");
   part_code(h, buf_view(&command));
   HTML(h, "</p>");
   part_banner(h, &track->view);
   part_told(h, told, buf_view(&command));
   if (!ask->all && view_told_is_cut(told))
-    HTML(h, "<p><a href=\"?all=1\">Show the texts whole, up to 1 MiB each</a></p>");
+    HTML(h, "<p><a href=\"?all=1\">Show the full texts, up to 1 MiB each</a></p>");
   part_end_page(h);
   buf_deinit(&title);
   buf_deinit(&command);
@@ -451,7 +451,7 @@ unsigned page_judgment(const struct page_ask *ask, struct buf *out) {
   const struct book *book = &track->book;
   size_t max = ask->all ? PART_WHOLE_BYTES : LIMIT_WINDOW_TEXT_BYTES;
   bool ok = (str_to_long(str_from(ask->turn), &turn) && turn > 0) ||
-            err_set(&err, ERR_NOT_FOUND, "a turn has a number: \"%s\" is none", ask->turn);
+            err_set(&err, ERR_NOT_FOUND, "\"%s\" is not a turn number", ask->turn);
   ok = ok && turn_words(book, turn, &words, &err) &&
        view_told_read(&told, book, turn, max, max, &err);
   if (ok) {
@@ -487,8 +487,8 @@ unsigned page_integrity(const struct page_ask *ask, struct buf *out) {
   else
     HTML(&h, "<p>");
   html_said(&h, buf_view(&words));
-  HTML(&h, "</p><p>Read now and whole: the chain of its hashes, the order of its records, what "
-           "they refer to, and the last record against the ledger. <a href=\"./\">The session"
+  HTML(&h, "</p><p>The whole log was checked just now: its hash chain, the order of its records, "
+           "their references, and its last record against the ledger. <a href=\"./\">The session"
            "</a></p>");
   part_end_page(&h);
   buf_deinit(&words);

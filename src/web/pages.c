@@ -99,7 +99,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   filter.stands = page_stands;
   filter.ctx = ask;
   ok = ok && (view_sort_read(ask->sort, &filter.sort, &filter.least_first) ||
-              err_set(&err, ERR_USAGE, "sessions are not sorted by %.30s", ask->sort));
+              err_set(&err, ERR_USAGE, "cannot sort sessions by %.30s", ask->sort));
   ok = ok && (!store_exists(&ask->store) || view_folder_page(&f, &ask->store, &filter, &err));
   page_begin(&h, "Sessions", "events");
   put_filter(&h, ask);
@@ -109,7 +109,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     HTML(&h, "</p>");
   } else if (f.count == 0) {
     HTML(&h, "<p>");
-    html_puts(&h, ask->q[0] ? "No session passes this filter: " : "There is no session yet in ");
+    html_puts(&h, ask->q[0] ? "No session matches this filter: " : "There are no sessions yet in ");
     html_said(&h, str_from(ask->q[0] ? ask->q : ask->store.where));
     HTML(&h, "</p>");
     put_more(&h, ask, f.next);
@@ -122,7 +122,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
     part_rows(&h, &f, VIEW_CLASS_COUNT, &order);
     if (f.left_out > 0) {
       HTML(&h, "<p class=dim>");
-      html_printf(&h, "%zu more are not shown: filter them.", f.left_out);
+      html_printf(&h, "%zu more are not shown: narrow the filter.", f.left_out);
       HTML(&h, "</p>");
     }
     put_more(&h, ask, f.next);
@@ -211,7 +211,7 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
     if (row_is_listed(&f.rows[i], questions))
       put_waiting(&h, ask, &f.rows[i]);
   if (waiting == 0)
-    HTML(&h, "<p>Nothing waits for you: no session is stopped.</p>");
+    HTML(&h, "<p>Nothing is waiting for you: no session has stopped.</p>");
   part_end_page(&h);
   json_decref(questions);
   view_folder_deinit(&f);
@@ -257,9 +257,10 @@ static unsigned page_enter(const struct page_ask *ask, struct buf *out) {
   HTML_LINK(&h, "/style.css", STR(""), "");
   HTML(&h, "><script type=module");
   HTML_SRC(&h, "enter.mjs");
-  HTML(&h, "></script></head><body><main><h1>segue</h1><p id=say role=status>This page opens with "
-           "a code that is good once and for a minute. Run <code>segue web</code>.</p></main>"
-           "</body></html>\n");
+  HTML(&h,
+       "></script></head><body><main><h1>segue</h1><p id=say role=status>This page needs a "
+       "code that works once, within a minute. Run <code>segue web</code> to get one.</p></main>"
+       "</body></html>\n");
   return 200;
 }
 

@@ -65,7 +65,7 @@ void part_banner(struct html *h, const struct view_session *v);
  * one. */
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
 
-/* Shows what a session does or waits for, why, and what would stop it. */
+/* Shows what a session does or waits for, why, and its limits. */
 void part_now(struct html *h, const struct view_session *v);
 
 /* The field that a text is looked for with in a session; text: what was looked for. */

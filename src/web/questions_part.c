@@ -124,7 +124,7 @@ static void put_last_words(struct html *h, const json_t *item) {
   html_attr_printf(h, "id", "last-%s-%lld", question_word(item, "id").p,
                    (long long)json_integer_value(json_at(item, "question")));
   HTML(h, "><summary>");
-  html_printf(h, "The last words before it, of turn %lld", turn);
+  html_printf(h, "Last words before the question, in turn %lld", turn);
   HTML(h, "</summary><pre>");
   if (json_is_true(json_at(item, "words_cut")))
     html_puts(h, "... ");
@@ -159,7 +159,7 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML(h, "</p>");
   put_would_run(h, json_at(item, "runs"));
   put_asked_files(h, item);
-  put_said_list(h, "then may come:", json_at(item, "blocks"));
+  put_said_list(h, "what may follow:", json_at(item, "blocks"));
   put_last_words(h, item);
   if (acts)
     put_answer_forms(h, item);

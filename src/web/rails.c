@@ -231,7 +231,7 @@ void rails_table(struct html *h, const struct view_session *v) {
   size_t rows = v->movement_count + 2;
   rails_gather(&r);
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=\"Graph\"><table class=rails>"
-          "<caption>Movements in the order of the file, and where each led</caption><thead><tr>"
+          "<caption>Movements in file order, and where each led</caption><thead><tr>"
           "<td></td><th scope=col>movement</th><th scope=col>who</th><th scope=col class=n>runs"
           "</th><th scope=col class=n>time</th><th scope=col class=n>tokens</th>"
           "<th scope=col class=n>cost</th><th scope=col>led to</th></tr></thead><tbody>");

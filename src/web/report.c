@@ -30,7 +30,7 @@ void report_begin(struct report_file *r, struct str title) {
     view_put_when(&when, r->now_ms);
     HTML(&h, "<p class=dim>Made ");
     html_text(&h, buf_view(&when));
-    html_puts(&h, " from the logs, read then; nothing in this file changes afterwards.");
+    html_puts(&h, " from the logs as they were then. This file does not change.");
     HTML(&h, "</p>");
     buf_deinit(&when);
   }
@@ -70,17 +70,18 @@ static void put_sums(struct html *h, const struct view_folder *f) {
     tokens += f->rows[i].tokens;
     unknown += f->rows[i].unpriced;
   }
-  html_printf(h, ". Used: %lld tokens, $%.4f", (long long)tokens, cost);
+  html_printf(h, ". Sessions that ended or stopped used %lld tokens, $%.4f", (long long)tokens,
+              cost);
   if (unknown > 0)
-    html_printf(h, " and what %zu of them have unknown cost for", unknown);
-  html_puts(h, ", of sessions that ended or stopped.");
+    html_printf(h, " and an unknown cost in %zu of them", unknown);
+  html_puts(h, ".");
   if (f->left_out > 0)
-    html_printf(h, " %zu older ones were not read.", f->left_out);
+    html_printf(h, " %zu older sessions were not read.", f->left_out);
   HTML(h, "</p>");
 }
 
 void report_folder(struct report_file *r, const struct view_folder *f, struct str where) {
-  static const char *const titles[VIEW_CLASS_COUNT] = {"Failed, and why", "Waits", "Running",
+  static const char *const titles[VIEW_CLASS_COUNT] = {"Failed, and why", "Waiting", "Running",
                                                        "Finished", "Cancelled"};
   if (r->form == REPORT_MARKDOWN) {
     markdown_folder(r->out, f, where);
@@ -194,17 +195,17 @@ void report_session_end(struct report_file *r) {
   struct html h = report_html(r);
   if (r->form == REPORT_MARKDOWN) {
     if (r->left_out > 0)
-      buf_printf(r->out, "\n%ld judgments more are not in this file: segue show tells each.\n",
+      buf_printf(r->out, "\n%ld more judgments are not in this file: segue show prints each.\n",
                  r->left_out);
     return;
   }
   if (r->left_out > 0) {
     HTML(&h, "<p>");
-    html_printf(&h, "%ld judgments more are not in this file: ", r->left_out);
+    html_printf(&h, "%ld more judgments are not in this file: ", r->left_out);
     HTML(&h, "<code>");
     html_printf(&h, "segue show %s MOVEMENT#N", r->session->id);
     HTML(&h, "</code>");
-    html_puts(&h, " tells each.");
+    html_puts(&h, " prints each.");
     HTML(&h, "</p>");
   }
   HTML(&h, "</section>");

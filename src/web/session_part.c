@@ -88,7 +88,7 @@ void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str 
     html_printf(h, "It is sound up to record %llu. ", (unsigned long long)sound);
   html_printf(h, "Record %llu: ", (unsigned long long)sound + 1);
   html_said(h, why);
-  html_puts(h, ". What stands from there on is shown, but nothing vouches for it.");
+  html_puts(h, ". What follows is shown, but it is not proven.");
   HTML(h, "</p>");
 }
 
@@ -318,7 +318,7 @@ void part_turns(struct html *h, const struct view_session *v, const char *id,
   HTML(h, "</tbody></table></div>");
   if (v->turns_left_out > 0) {
     HTML(h, "<p>");
-    html_printf(h, "%ld turns more are not shown here.", v->turns_left_out);
+    html_printf(h, "%ld more turns are not shown here.", v->turns_left_out);
     HTML(h, "</p>");
   }
 }

@@ -175,7 +175,7 @@ void part_told(struct html *h, const struct view_told *told, struct str command)
     }
   }
   if (view_told_is_cut(told)) {
-    HTML(h, "<p class=l>Uncut: ");
+    HTML(h, "<p class=l>In full: ");
     part_code(h, command);
     HTML(h, "</p>");
   }

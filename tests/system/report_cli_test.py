@@ -164,7 +164,7 @@ def folder():
         for group in told["groups"]:
             row = next(r for r in page.rows if r[:1] == [group["match_method"] or "-"])
             expect(row[1] == str(group["judgments"]), row, group)
-        expect("%d judgments: %d by a rule" % (totals["judgments"], totals["decided"]) in page.all())
+        expect("%d judgments: %d found a rule" % (totals["judgments"], totals["decided"]) in page.all())
         listed = [r[1] for r in page.rows if len(r) == 12 and r[1].count("-") == 4]
         expect(len(listed) == 200, len(listed))
         few = Page(report(box, box.logs, "--status", "complete"))

@@ -69,13 +69,13 @@ def tables_and_data():
             text = page(window, "audit" + query)[1]
             expect("audit.csv?q=" in text and "audit.json?q=" in text, "its data are not linked")
             days = {g["day"]: g for g in groups(box, "day", *words)["groups"]}
-            shown = rows(text, "By day: judgments that were unsure")
+            shown = rows(text, "Unsure judgments by day")
             expect({r[0] for r in shown} == set(days), shown, sorted(days))
             for day, count, unsure, share, _ in shown:
                 g = days[day]
                 expect((int(count), int(unsure)) == (g["judgments"], g["unsure"]), day, count, unsure, g)
                 expect(share == f"{100 * g['unsure'] / g['judgments']:.1f} %", day, share, g)
-            judges = rows(text, "Judges: answers that could not be read")
+            judges = rows(text, "Judges: unreadable answers")
             for *_, times, _, share, interval in judges or []:
                 n, p = int(times), float(share.split()[0]) / 100
                 low, high = wilson(p, n)
@@ -87,7 +87,7 @@ def tables_and_data():
             expect(rows(text, "Agreement") is None, "nobody labelled")
         for path in ("audit.csv?q=nonsense:1", "audit.json?q=nonsense:1"):
             status, headers, body = window.ask("GET", path)
-            expect(status == 404 and b"is no filter" in body and headers["Content-Type"].startswith("text/html"), status, body)
+            expect(status == 404 and b"is not a filter" in body and headers["Content-Type"].startswith("text/html"), status, body)
         expect(window.ask("GET", "audit.csv?x=1")[0] in (400, 404))
         box.end()
 

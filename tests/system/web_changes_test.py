@@ -50,10 +50,10 @@ def by_the_api():
         inbox = window.ask("GET", "inbox")[2]
         expect(f"/s/{sid}/changes".encode() in inbox, inbox)
         status, _, page = window.ask("GET", f"s/{sid}/changes")
-        expect(status == 200 and b"<ins>+&#60;b&#62;new&#60;/b&#62;</ins>" in page and b"Cut: 64.0 KiB of " in page, page[:3000])
+        expect(status == 200 and b"<ins>+&#60;b&#62;new&#60;/b&#62;</ins>" in page and b"Shown: 64.0 KiB of " in page, page[:3000])
         expect(b'<a href="?all=1">Show all (' in page, page[-3000:])
         whole = window.ask("GET", f"s/{sid}/changes?all=1")[2]
-        expect(len(whole) > len(page) and b"+30000</ins>" in whole and b"Cut: " not in whole, whole[-3000:])
+        expect(len(whole) > len(page) and b"+30000</ins>" in whole and b"Shown: " not in whole, whole[-3000:])
         for wrong in ("0" * 36, "..", sid[:-1]):
             expect(window.ask("GET", f"s/{wrong}/changes")[0] == 404, wrong)
         os.rename(box.cwd, box.cwd + "-gone")
@@ -111,7 +111,7 @@ def of_one_that_changed_nothing():
         box.wait_status(sid, "complete")
         expect(box.get(f"/v1/sessions/{sid}/changes") == {"diff": "", "cut": False})
         page = box.window().ask("GET", f"s/{sid}/changes")[2]
-        expect(b"git knows of no changed line" in page, page)
+        expect(b"git shows no changed lines" in page, page)
         box.end()
 
 
@@ -130,7 +130,7 @@ def without_a_daemon():
         with browser.Browser() as b:
             root = enter(b, url)
             b.open(root + "s/" + sid + "/changes")
-            expect("+<b>new</b>" in text(b) and "Cut: 64.0 KiB of" in text(b), text(b)[-2000:])
+            expect("+<b>new</b>" in text(b) and "Shown: 64.0 KiB of" in text(b), text(b)[-2000:])
             expect(b.run("return document.querySelectorAll('ins').length") > 1)
         process.terminate()
         expect(process.wait(20) == 0, process.stderr.read())

@@ -146,7 +146,7 @@ def off_by_default():
             box.end()
         taken = socket.create_server(("127.0.0.1", 0))
         done = box.segue("serve", "--http", "127.0.0.1:%d" % taken.getsockname()[1], timeout=20)
-        expect(done.returncode != 0 and b"another program has the port" in done.stderr, done.stderr)
+        expect(done.returncode != 0 and b"another program uses the port" in done.stderr, done.stderr)
         taken.close()
 
 

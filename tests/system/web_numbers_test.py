@@ -225,10 +225,10 @@ class Walk:
         by = lambda *keys: {tuple(str(g[k]) if g[k] is not None else "-" for k in keys): g  # noqa: E731
                             for g in self.json("audit", logs, "--json", "--by", ",".join(keys))["groups"]}
         total = self.json("audit", logs, "--json")["totals"]
-        expect(("%d judgments: %d by a rule, %d without, %d ambiguous; %d in which" % tuple(
+        expect(("%d judgments: %d found a rule, %d did not, %d were ambiguous; in %d a stage" % tuple(
             total[k] for k in ("judgments", "decided", "no_rule", "ambiguous", "unsure"))) in screen.text(), total)
         lost = total["unsure_use"]
-        expect("cost %d tokens and %s." % (tokens(lost), cost(lost)) in screen.text(), lost)
+        expect("at a cost of %d tokens and %s." % (tokens(lost), cost(lost)) in screen.text(), lost)
 
         def use(r, g, name):
             same([r[p] for p in ("p50", "p90", "p99")], [took(g["duration_ms"][p]) for p in ("p50", "p90", "p99")], g)
@@ -238,27 +238,27 @@ class Walk:
             rows = screen.table(label)
             same({tuple(r[k] for k in keys) for r in rows}, set(groups), label)
             return [(r, groups[tuple(r[k] for k in keys)]) for r in rows]
-        for r, g in table("What decided", by("match_method"), "match_method"):
+        for r, g in table("Judgments by method", by("match_method"), "match_method"):
             same((r["judgments"], r["share"]), (str(g["judgments"]), "%.1f %%" % (100 * g["share"])), g)
-            use(r, g, "tokens of judges")
-        for r, g in table("Stages: how often each was tried and decided", by("stage"), "stage"):
+            use(r, g, "judge tokens")
+        for r, g in table("Stages: how often each was tried, and how often it decided", by("stage"), "stage"):
             same((r["tried"], r["decided"]), (str(g["stages"]), str(g["decided"])), g)
             use(r, g, "tokens")
         falls = {k: g for k, g in by("stage", "to", "reason").items() if g["stages"] > g["decided"]}
         for r, g in table("Stages that did not decide, and why", falls, "stage", "to", "reason"):
             same(r["times"], str(g["stages"] - g["decided"]), g)
-        for label, keys in (("Movements: judgments that were unsure", ("workflow", "movement")),
-                            ("By day: judgments that were unsure", ("day",))):
+        for label, keys in (("Unsure judgments by movement", ("workflow", "movement")),
+                            ("Unsure judgments by day", ("day",))):
             for r, g in table(label, by(*keys), *keys):
                 same((r["judgments"], r["unsure"], r["share"]), (
                     str(g["judgments"]), str(g["unsure"]), "%.1f %%" % (100 * g["unsure"] / g["judgments"])), g)
         judges = {(j["provider"] or "-", j["model"] or "-"): j for j in total["judges"]}
-        for r, j in table("Judges: answers that could not be read", judges, "provider", "model"):
+        for r, j in table("Judges: unreadable answers", judges, "provider", "model"):
             unread = j["outcomes"].get("unreadable", 0)
             same((r["asked"], r["unreadable"], r["share"]), (
                 str(j["stages"]), str(unread), "%.1f %%" % (100 * unread / j["stages"])), j)
         causes = {f["cause"]: (str(f["count"]), f["example"]) for f in total["failures"]}
-        same({r["cause"]: (r["sessions"], r["for example"]) for r in screen.table("Not complete, by cause")}, causes)
+        same({r["cause"]: (r["sessions"], r["example"]) for r in screen.table("Sessions that did not complete, by cause")}, causes)
         screen.over()
 
     def compare(self, a, b):
@@ -273,7 +273,7 @@ class Walk:
                     continue
                 expect(r[name].startswith(f"{side['turn']} ") and r[name].endswith("; %s, %d tokens, $%.4f" % (
                     took(side["duration_ms"]), side["tokens"], side["cost_usd"])), r, side)
-        screen.tables.pop("Parting", None)
+        screen.tables.pop("First difference", None)
         screen.over()
 
     def providers(self):
@@ -289,13 +289,13 @@ class Walk:
             same((r["version"], r["login"]), (p["version"] or "", p["login"] or ""), p)
             same(r["calls now"], str(p["calls"]) + (f" of {p['places']}" if p["places"] else ""), p)
             same(r["waiting"], str(p["waiting"]), p)
-            same(r["errors of the last hour"].split("\n")[0], ", ".join(f"{c} {n}" for c, n in p["errors"].items()), p)
+            same(r["errors in the last hour"].split("\n")[0], ", ".join(f"{c} {n}" for c, n in p["errors"].items()), p)
         found = {b["name"]: b for b in self.json("providers", "--json")["providers"]}
         same({n for n, b in found.items() if b["installed"]}, set(rows))
         for p in here.values():
             same(p["version"] or found[p["name"]]["version"], found[p["name"]]["version"], p)
         d = told["daemon"]
-        same((screen.facts["process"], screen.facts["running"], screen.facts["queued"], screen.facts["at once at most"]),
+        same((screen.facts["process"], screen.facts["running"], screen.facts["queued"], screen.facts["limit"]),
              (str(d["pid"]), *(str(d["sessions"][k]) for k in ("running", "queued", "max"))))
         screen.over()
 

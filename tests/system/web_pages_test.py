@@ -90,7 +90,7 @@ HEAD = ("const d = document.getElementById('now'); return Object.fromEntries([..
 
 
 def answers():
-    """The head of a session: what it does or waits for, since and until when, why, and what would stop it."""
+    """The head of a session: what it does or waits for, since and until when, why, and its limits."""
     with WebBox() as box:
         path = stops(box)
         box.serve()
@@ -106,11 +106,11 @@ def answers():
             expect(re.fullmatch(r"stopped, since \d+ s: .*: Which one\?\n"
                                 r"Turn 6, which: waits for a person, since \d+ s, for (1|2) h more", head["now"]), head)
             expect(head["why"] == "turn 5, review, led to which by rule 1, good (tag_fallback)"
-                   "; it goes on when its question is answered", head)
-            expect(head["would stop it"].split("\n") == [
+                   "; it continues when its question is answered", head)
+            expect(head["limits"].split("\n") == [
                 "movements 6 of 20", "budget: tokens 2000 of 100000", "budget: $1.2500 of $2.5000", "budget: calls 5 of 50",
-                "budget of which: movements 1 of 3", "loop of review, fix: round 2 of 3 in a row, then its monitor judges",
-                "the deadline of the question of which: for " + head["now"].split("for ")[-1]], head)
+                "budget of which: movements 1 of 3", "loop of review, fix: round 2 of 3 before its monitor judges",
+                "deadline for the question of which: for " + head["now"].split("for ")[-1]], head)
             asked = of_type(records(path), "question")[0]["ts"]
             titles = b.run("return [...document.querySelectorAll('#now time')].map(t => t.title)")
             expect(f"{asked[:10]} {asked[11:19]} UTC" in titles, asked, titles)
@@ -118,7 +118,7 @@ def answers():
             b.wait("const d = document.getElementById('now'); return d && d.innerText.includes('script, since')")
             head = b.run(HEAD)
             expect(re.fullmatch(r"Turn 1, plan: script, since \d+ s", head["now"]), head)
-            expect(head["why"] == "it has just begun" and head["would stop it"] == "movements 1 of 20", head)
+            expect(head["why"] == "it has just begun" and head["limits"] == "movements 1 of 20", head)
             clean(b)
         box.ask("POST", f"/v1/sessions/{running}/cancel", {})
         box.wait_status(running, "cancelled")
@@ -273,7 +273,7 @@ def compared():
             b.wait(READY)
             told = json.loads(box.segue("compare", "--logs", box.logs, *ids, "--json").stdout)
             rows = b.run("return document.querySelectorAll('[aria-label=\"All turns\"] tbody tr').length")
-            expect(rows == len(told["turns"]) and "The same way" in text(b), text(b))
+            expect(rows == len(told["turns"]) and "No difference" in text(b), text(b))
             links = b.run("return [...document.querySelectorAll('td a')].map(a => a.href)")
             expect(links[:2] == [f"{root}s/{i}/1" for i in ids], links)
             expect(b.run("return document.querySelectorAll('.diff').length") == 0, text(b))
@@ -282,9 +282,9 @@ def compared():
             b.open(f"{root}compare/{far[0]}_{far[1]}")
             b.wait(READY)
             lines = b.run("return document.querySelector('.diff').textContent").split("\n")
-            expect(lines == ["  ... 6 lines of both", *["  same <b>"] * 3, "- one ant [WORK:1]", "+ two",
+            expect(lines == ["  ... 6 lines in both", *["  same <b>"] * 3, "- one ant [WORK:1]", "+ two",
                              "+ bees [WORK:1]", ""], lines)
-            expect("1 line of A only, 2 of B only" in text(b), text(b))
+            expect("1 line only in A, 2 only in B" in text(b), text(b))
             for wrong in ("compare/x", f"compare/{ids[0]}_", f"compare/{ids[0]}_{'0' * 36}"):
                 b.open(root + wrong)
                 expect(b.run(H1) == "Not found", wrong)
@@ -365,7 +365,7 @@ movements:
             b.run("document.querySelector('#main article a').click()")
             b.wait("return !!document.querySelector('select[name=rule]')")
             options = b.run("return [...document.querySelectorAll('select[name=rule] option')].map(o => o.text)")
-            expect(options == ["judge it anew", "1: good <b> > COMPLETE", "2: bad > ABORT"], options)
+            expect(options == ["judge it again", "1: good <b> > COMPLETE", "2: bad > ABORT"], options)
             b.run("document.querySelector('select[name=rule]').value = '1';"
                   "document.querySelector('input[name=why]').value = 'I looked';"
                   "document.querySelector('#acts form button').click()")
@@ -595,7 +595,7 @@ def sorted_rows():
             b.open(root + "?sort=nothing")
             expect("not sorted by nothing" in text(b), text(b))
             b.open(root + "audit?q=nothing")
-            expect("is no filter" in text(b), text(b))
+            expect("is not a filter" in text(b), text(b))
             b.open(root + "audit?q=method:structured_output")
             b.wait(READY)
             told = json.loads(box.segue("audit", box.logs, "--method", "structured_output", "--json").stdout)["totals"]

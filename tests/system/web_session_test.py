@@ -99,7 +99,7 @@ def cut_texts():
             sid = ids[0]
             size = f"Show all ({len(task) / 1024 / 1024:.1f} MiB)"
             (name, href), = shown(b, f"s/{sid}/")
-            expect(name == size and "Cut: 4.0 KiB of" in b.run("return document.getElementById('task').textContent"), name)
+            expect(name == size and "Shown: 4.0 KiB of" in b.run("return document.getElementById('task').textContent"), name)
             got = ""
             b.open(href)
             for _ in range(2):
@@ -110,12 +110,12 @@ def cut_texts():
             expect(got == task, len(got), len(task))
             links = shown(b, f"s/{sid}/1")
             expect(size in [n for n, _ in links] and f"Show all ({len(answer[0]) / 1024:.1f} KiB)" in [n for n, _ in links], links)
-            expect("Show the texts whole, up to 1 MiB each" in [n for n, _ in links], links)
+            expect("Show the full texts, up to 1 MiB each" in [n for n, _ in links], links)
             whole = shown(b, f"s/{sid}/1?all=1")
             expect({n for n, _ in whole} == {size} and answer[0] in b.run("return document.getElementById('main').textContent"),
                    whole)
             links = shown(b, f"s/{sid}/workflow")
-            expect(len(links) == 1 and "Cut: 64.0 KiB of" in text(b), links)
+            expect(len(links) == 1 and "Shown: 64.0 KiB of" in text(b), links)
             expect(shown(b, f"s/{sid}/workflow?all=1") == [] and "x" * 90_000 in b.run("return document.body.textContent"))
             links = shown(b, f"s/{sid}/records")
             expect(len(links) > 1 and all("/text?ref=" in h for _, h in links), links)

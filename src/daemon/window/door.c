@@ -100,7 +100,7 @@ bool door_listen(const char *address, int *fd, char host[DOOR_HOST_BYTES], struc
   close(*fd);
   *fd = -1;
   if (error == EADDRINUSE)
-    return err_set(err, ERR_LOCKED, "another program has the port of %.80s: give another, or 0",
+    return err_set(err, ERR_LOCKED, "another program uses the port of %.80s: give another, or 0",
                    address);
   return err_set_errno(err, error, "cannot open the window on %.80s", address);
 }

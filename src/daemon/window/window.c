@@ -392,7 +392,7 @@ static void post_enter(void *ctx, struct server_request *r) {
 static void post_act(struct window *w, struct server_request *r, const char *what) {
   char id[STORE_ID_BYTES];
   if (w->options.act == NULL)
-    server_problem(r, 409, NULL, "no daemon runs here: nothing can be done from this page");
+    server_problem(r, 409, NULL, "no daemon is running here: this page cannot change anything");
   else if (take_id(w, r, id))
     w->options.act(w->options.ctx, r, id, what);
 }
@@ -448,11 +448,11 @@ static const struct server_route window_routes[] = {
     {"GET", "compare/{pair}", "two sessions", TAKES_NOTHING, whole_query, get_compare},
     {"GET", "inbox", "what waits for a person", TAKES_NOTHING, NULL, window_get_inbox},
     {"GET", "s/{id}/", "a session", TAKES_NOTHING, session_query, get_session_page},
-    {"GET", "s/{id}/integrity", "is its log what was written", TAKES_NOTHING, NULL, get_integrity},
-    {"GET", "s/{id}/changes", "the lines that it changed", TAKES_NOTHING, whole_query, get_changes},
+    {"GET", "s/{id}/integrity", "verify its log", TAKES_NOTHING, NULL, get_integrity},
+    {"GET", "s/{id}/changes", "the lines it changed", TAKES_NOTHING, whole_query, get_changes},
     {"GET", "s/{id}/records", "its records", TAKES_NOTHING, records_query, get_records},
     {"GET", "s/{id}/text", "one text of it", TAKES_NOTHING, text_query, get_text_page},
-    {"GET", "s/{id}/find", "where a text stands", TAKES_NOTHING, find_query, get_find},
+    {"GET", "s/{id}/find", "find a text in it", TAKES_NOTHING, find_query, get_find},
     {"GET", "s/{id}/workflow", "its workflow and configuration", TAKES_NOTHING, whole_query,
      get_workflow},
     {"GET", "s/{id}/events", "its changes", TAKES_NOTHING, NULL, get_session_events},
@@ -474,8 +474,8 @@ static const struct server_route window_routes[] = {
     {"GET", "page.mjs", "script", TAKES_NOTHING, NULL, get_page_script},
     {"GET", "idiomorph.js", "script", TAKES_NOTHING, NULL, get_idiomorph},
     {"GET", "enter.mjs", "script", TAKES_NOTHING, NULL, get_enter_script},
-    {"GET", "enter-page", "for who has no cookie", TAKES_NOTHING, NULL, get_enter},
-    {"POST", "enter", "a code becomes a cookie", TAKES_JSON, NULL, post_enter},
+    {"GET", "enter-page", "for a browser without the cookie", TAKES_NOTHING, NULL, get_enter},
+    {"POST", "enter", "exchange a code for a cookie", TAKES_JSON, NULL, post_enter},
     {0},
 };
 

@@ -51,22 +51,22 @@ static void cut_ends(void **state) {
       {"/w/x/", {.shown = 5, .bytes = 5, .whole_page = true}, ""},
       {"/w/x/",
        {.shown = 4096, .bytes = 1258291, .ref = STR_INIT("1#/t\"k")},
-       "<p class=origin>Cut: 4.0 KiB of 1.2 MiB. <a href=\"text?ref=1%23%2Ft%22k\">Show all "
+       "<p class=origin>Shown: 4.0 KiB of 1.2 MiB. <a href=\"text?ref=1%23%2Ft%22k\">Show all "
        "(1.2 MiB)</a></p>"},
       {"/w/x/",
        {.shown = 1, .bytes = 9, .session = STR_INIT("a-1"), .ref = STR_INIT("3"), .within = true},
-       "<span class=dim> ... Cut: 1 byte of 9 bytes. <a href=\"/w/x/s/a-1/text?ref=3\">Show all "
+       "<span class=dim> ... Shown: 1 byte of 9 bytes. <a href=\"/w/x/s/a-1/text?ref=3\">Show all "
        "(9 bytes)</a></span>"},
       {"/w/x/",
        {.shown = 1, .bytes = 2048, .whole_page = true},
-       "<p class=origin>Cut: 1 byte of 2.0 KiB. <a href=\"?all=1\">Show all (2.0 KiB)</a></p>"},
+       "<p class=origin>Shown: 1 byte of 2.0 KiB. <a href=\"?all=1\">Show all (2.0 KiB)</a></p>"},
       {"/w/x/",
        {.shown = 1, .bytes = 3 * PART_WHOLE_BYTES, .whole_page = true},
-       "<p class=origin>Cut: 1 byte of 3.0 MiB. <a href=\"?all=1\">Show 1.0 MiB of 3.0 "
+       "<p class=origin>Shown: 1 byte of 3.0 MiB. <a href=\"?all=1\">Show 1.0 MiB of 3.0 "
        "MiB</a></p>"},
       {NULL, /* a file has no addresses */
        {.shown = 1, .bytes = 2048, .ref = STR_INIT("1#/task"), .whole_page = true},
-       "<p class=origin>Cut: 1 byte of 2.0 KiB.</p>"},
+       "<p class=origin>Shown: 1 byte of 2.0 KiB.</p>"},
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
