@@ -370,7 +370,7 @@ void agree_advice(const struct agree_pair *pair, struct buf *out) {
   if (k.n < FEW)
     buf_printf(out, "too few to say: %lu turn%s of %d", k.n, k.n == 1 ? "" : "s", FEW);
   else if (!k.known)
-    buf_printf(out, "both always say the same: label turns that go elsewhere");
+    buf_printf(out, "both always agree: label turns with other outcomes");
   else if (k.low >= 0.8)
     buf_printf(out, "%s is as good as %s for %s: %.1f %% of %lu the same, kappa %.2f", x, y, m,
                100 * k.agreement, k.n, k.kappa);

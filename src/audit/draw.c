@@ -92,7 +92,7 @@ static bool draw_keys(struct draw *d, const char *by, struct err *err) {
   d->strata.key_count = c->tables[CENSUS_BY].key_count;
   if (ok && tally_by_stage(&d->strata))
     ok = err_set(err, ERR_USAGE,
-                 "--by: a sample is of judgments, and stage, reason and to are of "
+                 "--by: a sample takes judgments; stage, reason and to belong to "
                  "their stages");
   census_free(c);
   return ok;

@@ -71,7 +71,7 @@ static void put_asked(struct story *s, const json_t *start, const char *hint) {
   }
   buf_printf(&line, "%zu part%s", count, count == 1 ? "" : "s");
   if (!found)
-    buf_printf(&line, ", not all of which are there (%s)", err.text);
+    buf_printf(&line, ", some of which are missing (%s)", err.text);
   if (json_object_get(start, "schema") != NULL)
     buf_puts(&line, ", with a schema for the reply");
   pen_line(&s->pen, 2, "asked: %s%s", buf_c(&line), hint);
@@ -284,7 +284,7 @@ static void put_failures(struct story *s, json_int_t call) {
     if (explain_is_type(record, "call_start") && explain_number(record, "repeats") > 0)
       pen_line(&s->pen, 2,
                "attempt %" JSON_INTEGER_FORMAT " repeats attempt %" JSON_INTEGER_FORMAT
-               ": nothing says whether that one was answered",
+               ": it is not known whether that one was answered",
                explain_number(record, "attempt"), explain_number(record, "repeats"));
     if (explain_is_type(record, "call_start"))
       put_session(s, record);
@@ -330,7 +330,7 @@ static void put_call_head(struct story *s, json_int_t call, const struct call_vi
   if (explain_word(c->last, "model")[0])
     buf_printf(&line, "  %s", explain_word(c->last, "model"));
   if (strcmp(explain_word(c->start, "purpose"), "reask") == 0)
-    buf_puts(&line, "  asked to correct the reply before");
+    buf_puts(&line, "  asked to correct the earlier reply");
   buf_printf(&line, "  %ld attempt%s, %" JSON_INTEGER_FORMAT " ms", c->attempts,
              c->attempts == 1 ? "" : "s", c->duration_ms);
   put_options(&line, json_object_get(c->last, "options"));
@@ -415,7 +415,7 @@ static void put_changed(struct story *s, const json_t *end) {
   size_t i;
   json_t *file;
   if (json_object_get(end, "files_shared") != NULL)
-    pen_line(&s->pen, 2, "others were at work in the tree meanwhile; some of this may be theirs:");
+    pen_line(&s->pen, 2, "others worked in the tree at the same time; some of this may be theirs:");
   json_array_foreach(json_object_get(end, "files"), i, file) {
     if (json_object_get(file, "added") == NULL)
       pen_line(&s->pen, 2, "changed %s", explain_word(file, "path"));

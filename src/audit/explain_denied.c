@@ -30,7 +30,7 @@ static void put_remedy(const struct denial_story *t, struct str path, enum denie
   if (kind == DENIED_NETWORK)
     buf_puts(out, "network: api or open in the movement lets it");
   else if (str_has(path, "/.git/hooks") || str_has(path, "/.git/config"))
-    buf_puts(out, "git's hooks and settings are for nobody to write: no line allows it");
+    buf_puts(out, "nobody may write git's hooks and settings: no setting allows it");
   else if (is_below(path, t->cwd))
     buf_puts(out, "permission: edit in the movement lets it write there");
   else if (str_starts(path, "../"))
@@ -62,7 +62,7 @@ static void tell_one(struct denial_story *t, struct str path, enum denied_kind k
   bool seen = json_object_get(t->seen, buf_c(&line)) != NULL;
   if (!seen && json_object_size(t->seen) < DENIED_SHOWN) {
     json_object_set_new(t->seen, buf_c(&line), json_true());
-    buf_puts(&line, kind == DENIED_HIDDEN ? ": hidden, or not there: " : ": ");
+    buf_puts(&line, kind == DENIED_HIDDEN ? ": hidden or missing: " : ": ");
     put_remedy(t, path, kind, &line);
     if (json_object_size(t->seen) == 1)
       pen_line(&t->s->pen, 2, "denied, as it says, perhaps by its sandbox (%s by %s):",

@@ -23,7 +23,7 @@ static const char *stage_outcome_words(const json_t *stage) {
       {"hidden", "It named a rule that was not offered"},
       {"error", "No answer came"},
       {"ambiguous", "Its evidence names two rules and decides nothing"},
-      {"skipped", "It would have met the same trouble at the provider"},
+      {"skipped", "It would have met the same error at the provider"},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
     if (strcmp(table[i].outcome, explain_word(stage, "outcome")) == 0)

@@ -384,7 +384,7 @@ void graph_mermaid(const struct graph *g, struct buf *out) {
 
 static json_t *json_must(json_t *value) {
   if (value == NULL)
-    BUG("a graph cannot be told as JSON");
+    BUG("a graph cannot be printed as JSON");
   return value;
 }
 

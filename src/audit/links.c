@@ -42,7 +42,7 @@ static bool check_place(const struct look *l, size_t part, const char *place) {
     return true;
   if (strtoull(place, NULL, 10) > l->core->seq)
     return err_set(l->err, ERR_CORRUPT,
-                   "its prompt[%zu] refers to %.80s, which is no earlier record", part, place);
+                   "its prompt[%zu] refers to %.80s, which is not an earlier record", part, place);
   if (!recall_has(&recall, place, &why))
     return err_set(l->err, ERR_CORRUPT, "its prompt[%zu] refers to %.80s: %s", part, place,
                    why.text);

@@ -51,10 +51,10 @@ static const char *reread_outcome_words(const char *outcome) {
       {"empty", "empty"},
       {"broken", "broken JSON"},
       {"not_json", "not JSON"},
-      {"inside_broken", "inside broken JSON, so it is no candidate"},
+      {"inside_broken", "inside broken JSON, so it is not a candidate"},
       {"before_broken", "passes, but a broken piece with the same keys follows: a draft"},
       {"before_refused", "passes, but a refused piece with the same keys follows: a draft"},
-      {"reasoning", "inside a reasoning section, so it is no answer"},
+      {"reasoning", "inside a reasoning section, so it is not an answer"},
   };
   for (size_t i = 0; i < ARRAY_LEN(table); i++)
     if (strcmp(table[i].outcome, outcome) == 0)
@@ -85,9 +85,9 @@ static void put_refusal(struct buf *out, const struct schema *schema, struct str
 
 /* Lists the searches that failed before the value was found, or all of them if it was not. */
 static void put_vain(struct pen *pen, const struct extract_result *found) {
-  static const char *const words[] = {[EXTRACT_DIRECT] = "the text as a whole is no JSON",
+  static const char *const words[] = {[EXTRACT_DIRECT] = "the whole text is not JSON",
                                       [EXTRACT_CODE_BLOCK] = "no code block holds JSON",
-                                      [EXTRACT_BRACE] = "no JSON stands between braces"};
+                                      [EXTRACT_BRACE] = "there is no JSON between braces"};
   size_t end = found->stage == EXTRACT_NONE ? ARRAY_LEN(words) : (size_t)found->stage;
   for (size_t stage = EXTRACT_DIRECT; stage < end; stage++) {
     bool noted = false;

@@ -74,7 +74,7 @@ static enum rows_log rows_line(struct rows *rows, struct str line) {
   if (first && !begins)
     return rows_refuse(rows, ROWS_FOREIGN, "it does not begin a session");
   if (readable && head.v > RECORD_VERSION)
-    return rows_refuse(rows, ROWS_NEWER, "it is of a newer version");
+    return rows_refuse(rows, ROWS_NEWER, "its version is newer");
   if (!rows->proven && !line_check(line, rows->hash, next, &err))
     return rows_refuse(rows, ROWS_TAMPERED, err.text);
   if (!readable || head.v != RECORD_VERSION || head.seq != (int64_t)rows->records + 1)
@@ -101,7 +101,7 @@ static enum rows_log rows_at_end(struct rows *rows, const struct log_reader *r, 
     return ROWS_UNREADABLE;
   }
   if (r->too_long)
-    return rows_refuse(rows, ROWS_UNREADABLE, "its line is longer than audits read");
+    return rows_refuse(rows, ROWS_UNREADABLE, "its line is longer than audit reads");
   if (piece && !reader_is_owned(r)) /* its owner may be writing */
     return rows->records > 0 ? ROWS_TORN : ROWS_EMPTY;
   return rows->records > 0 ? ROWS_SOUND : ROWS_EMPTY;

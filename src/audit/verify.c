@@ -149,7 +149,7 @@ static bool check_workflow(const struct record *record, struct err *err) {
   sha256_hex(text, strlen(text), NULL, 0, sha256);
   free(text);
   return str_eq_c(record_text(record, MEMBER_WORKFLOW_SHA256), sha256) ||
-         err_set(err, ERR_CORRUPT, "its workflow_sha256 is not that of its workflow");
+         err_set(err, ERR_CORRUPT, "its workflow_sha256 does not match its workflow");
 }
 
 /* Finds a log that was given another session's name. */
@@ -157,7 +157,8 @@ static bool verify_check_name(const struct book *b, const char *session, struct 
   char id[STORE_ID_BYTES];
   store_ref_id(&b->ref, id);
   return id[0] == '\0' || strcmp(id, session) == 0 ||
-         err_set(err, ERR_CORRUPT, "it begins session %s, not that of the file's name", session);
+         err_set(err, ERR_CORRUPT, "it begins session %s, but the file's name has another id",
+                 session);
 }
 
 /* Checks the order of the session's own records: a start, then stops and resumes in turn, an
@@ -165,7 +166,7 @@ static bool verify_check_name(const struct book *b, const char *session, struct 
 static bool check_order(enum phase *phase, enum record_type type, struct err *err) {
   bool starts = type == RECORD_SESSION_START, resumes = type == RECORD_SESSION_RESUME;
   if (*phase == ENDED)
-    return err_set(err, ERR_CORRUPT, "it stands behind session_end");
+    return err_set(err, ERR_CORRUPT, "it comes after session_end");
   if (*phase == NEW && !starts)
     return err_set(err, ERR_CORRUPT, "a log begins with session_start");
   if (*phase != NEW && starts)
@@ -255,7 +256,7 @@ static bool check_heads(const struct heads *const *heads, size_t n, const struct
         continue;
       if (strcmp(entry[k].hash, b->hash) != 0)
         return err_set(&out->why, ERR_CORRUPT,
-                       "the ledger holds another record: the log was written anew");
+                       "the ledger has another record: the log was rewritten");
     }
   }
   return true;
@@ -270,7 +271,7 @@ static bool check_last_heads(const struct heads *const *heads, size_t n,
       continue;
     if (last->seq > out->records)
       return err_set(&out->why, ERR_CORRUPT,
-                     "it is missing: the ledger holds record %llu, so the end was cut off",
+                     "it is missing: the ledger has record %llu, so the end was cut off",
                      (unsigned long long)last->seq);
     if (last->seq == out->records && last->kind != LEDGER_CUT)
       out->seal = last->late && out->seal != VERIFY_SEALED ? VERIFY_SEALED_LATE : VERIFY_SEALED;

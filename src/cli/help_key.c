@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "workflow/dialect.h"
 #include "workflow/key_examples.h"
 
 #include <ctype.h>
@@ -154,7 +155,9 @@ const char *help_key_of_line(struct str line, size_t at) {
     const struct key *k = NULL;
     for (size_t s = 0; s < count && k == NULL; s++)
       k = key_find(sets[s], word);
-    const char *name = k ? k->name : str_nearest(word, names);
+    const char *name = k ? k->name : dialect_instead(word);
+    if (name == NULL)
+      name = str_nearest(word, names);
     last = name ? name : last;
   }
   return last;

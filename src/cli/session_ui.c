@@ -229,9 +229,14 @@ static const char *resume_flags(const struct core *core) {
   return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with your verdict: --rule N)" : "";
 }
 
-/* The replies of its scenario were used up: the same one would stop it again. */
-static bool lacks_replies(const struct summary *s) {
-  return strstr(buf_c(&s->message), "(--scenario) has no reply left") != NULL;
+/* The script provider had no reply for a call: the same scenario would stop the session again. */
+static bool lacks_replies(const struct core *core) {
+  for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next)
+    for (const struct call *call = turn->calls; call != NULL; call = call->next)
+      if (call->state == CALL_FAILED && call->class == CLASS_NOT_FOUND &&
+          strcmp(call->provider, "script") == 0)
+        return true;
+  return false;
 }
 
 /* The same of a budget that is used up: which, too. */
@@ -272,7 +277,7 @@ static int finish(struct ui *ui, int signals) {
     if (core->stop_budget != NULL)
       budget_flags(core, &flags);
     else
-      buf_puts(&flags, lacks_replies(&ui->summary) ? " --scenario FILE" : resume_flags(core));
+      buf_puts(&flags, lacks_replies(core) ? " --scenario FILE" : resume_flags(core));
     if (core->status == SESSION_STOPPED && core_question_count(core) > 0)
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)

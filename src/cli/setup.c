@@ -241,18 +241,13 @@ bool setup_flags(struct setup *setup, const struct cli_args *args, int *status) 
   return scenario == NULL || read_scenario(setup, scenario, &err) || fail(args, &err, status);
 }
 
-/* The page of the key in the line, or of the one that the error says to write in its place. */
+/* Returns the page of the key in the error's line, or of the key to write instead. */
 static const char *page_of_error(const struct err *e) {
   struct buf line = {0};
   size_t at = 0;
-  const char *page = NULL, *unknown = strstr(e->text, "has no key ");
-  const char *better = unknown ? strstr(unknown, ": write ") : NULL;
-  if (better != NULL) {
-    buf_printf(&line, "%s:", better + strlen(": write "));
+  const char *page = NULL;
+  if (e->line > 0 && cli_line_of(e, &line, &at))
     page = help_key_of_line(buf_view(&line), at);
-  } else if (e->line > 0 && cli_line_of(e, &line, &at)) {
-    page = help_key_of_line(buf_view(&line), at);
-  }
   buf_deinit(&line);
   return page;
 }

@@ -7,7 +7,7 @@ bool control_refuse_draining(const struct control *api, struct server_request *r
   if (!api->draining)
     return false;
   server_set_header(r, "Retry-After", "5");
-  server_problem(r, 503, NULL, "the daemon is being stopped: it takes no more sessions");
+  server_problem(r, 503, NULL, "the daemon is stopping: it takes no more sessions");
   return true;
 }
 

@@ -62,9 +62,9 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
     server_set_header(r, "Retry-After", "1");
     server_problem(r, 503, NULL, "%s", why);
   } else {
-    const char *what_not = what == RESUME ? "it is not resumed: " : "";
+    const char *what_not = what == RESUME ? "it was not resumed: " : "";
     if (what == ANSWER)
-      what_not = "it is not answered: ";
+      what_not = "it was not answered: ";
     server_problem(r, full ? 507 : 500, NULL, "%s%s", what_not, why);
   }
 }

@@ -262,9 +262,9 @@ static bool listing_reads(struct list_ask *l, const struct server_request *r, st
                        l->filter.sort == VIEW_SORT_NONE))
     return err_set(
         err, ERR_USAGE,
-        "sort must be started, took, turns, tokens or cost, with - in front for the least first");
+        "sort must be started, took, turns, tokens or cost; put - in front for smallest first");
   if (sort != NULL && l->filter.before != NULL)
-    return err_set(err, ERR_USAGE, "a sorted list has no pages: leave out before, or sort");
+    return err_set(err, ERR_USAGE, "a sorted list has no pages: leave out before or sort");
   return true;
 }
 

@@ -187,7 +187,7 @@ static bool look_numbered(struct server_request *r, struct looking *l, const cha
   const char *word = server_part2(r);
   if (str_to_long(str_from(word), &l->number) && l->number > 0)
     return true;
-  server_problem(r, 404, NULL, "a %s has a number: \"%s\" is none", what, word);
+  server_problem(r, 404, NULL, "\"%s\" is not the number of a %s", word, what);
   return false;
 }
 

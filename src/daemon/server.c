@@ -64,12 +64,12 @@ static void on_listener(uv_poll_t *poll, int status, int events) {
     }
     int fd = h->door ? h->door->accept(h->listens) : socket_accept(h->socket);
     if (fd < 0 && errno == EPERM) {
-      log_warn("another user called on the %s and was refused",
+      log_warn("another user connected to the %s and was refused",
                h->door ? "window's port" : "control socket");
       continue;
     }
     if (fd < 0 && errno == EACCES) {
-      log_warn("a program in a sandbox called on the control socket and was refused");
+      log_warn("a program in a sandbox connected to the control socket and was refused");
       continue;
     }
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))

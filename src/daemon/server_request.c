@@ -102,9 +102,10 @@ static bool arguments_known(struct server_request *r) {
 /* Returns false if it has answered with what is wrong with the request's framing. */
 static bool is_received(struct server_request *r) {
   if (r->refusal == 400 || r->refusal == 501) {
-    const char *why = "the request says in two ways where its body ends, or whom it is for";
+    const char *why =
+        "the request contradicts itself about where its body ends, or which host it is for";
     if (r->refusal == 501)
-      why = "a body comes plain or chunked: no other transfer coding";
+      why = "the body must be plain or chunked: no other transfer coding is supported";
     server_problem(r, r->refusal, NULL, "%s", why);
     return false;
   }

@@ -128,7 +128,7 @@ void entry_opened_for(struct daemon_entry *e, const struct err *err) {
   bool ok = false, ends = ss->draining || e->cancelled;
   e->ask = NULL;
   if (e->session != NULL && ss->draining)
-    (void)err_set(&why, ERR_LIMIT, "the daemon is being stopped: it takes no more sessions");
+    (void)err_set(&why, ERR_LIMIT, "the daemon is stopping: it takes no more sessions");
   else if (e->session != NULL && e->cancelled)
     (void)err_set(&why, ERR_LOCKED, "it is being cancelled");
   else if (e->session != NULL)

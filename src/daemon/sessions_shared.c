@@ -82,7 +82,7 @@ static void sessions_on_news(void *ctx, enum worker_news news, const char *id, c
     break;
   case WORKER_OUTDATED:
     log_warn("the tables of the store now have version %s, which this program does not know: it "
-             "lets running sessions come to rest, and exits. Start the newer segue",
+             "lets running sessions stop, then exits. Start the newer segue",
              what);
     (void)uv_kill(uv_os_getpid(), SIGTERM); /* as if a person had sent it */
     break;
@@ -348,7 +348,7 @@ static void due_work(uv_work_t *work) {
   struct err err;
   d->read = snapshot_take(&d->now, d->ss->env->store, d->id, true, &err);
   if (!d->read)
-    log_warn("session %s does not go on at its deadline: %s", d->id, err.text);
+    log_warn("session %s does not continue at its deadline: %s", d->id, err.text);
 }
 
 static void due_over(uv_work_t *work, int status) {

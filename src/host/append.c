@@ -132,7 +132,8 @@ void session_space_again(struct session *s) {
   bool full = s->paused == NULL || strstr(s->paused, "waiting for space") != NULL;
   free(s->paused);
   s->paused = NULL;
-  session_trouble(s, full ? "there is space again: going on" : "the store answers again: going on");
+  session_trouble(s, full ? "there is space again: continuing"
+                          : "the store answers again: continuing");
 }
 
 /* Reports once that the disk is full; false if it has been full for too long. */

@@ -65,8 +65,7 @@ static enum folder_answer folder_ask_for(struct session *s, struct folder_holder
     return FOLDER_SOON;
   char text[LIMIT_ERROR_TEXT_BYTES];
   (void)snprintf(text, sizeof text,
-                 "other sessions are not kept from editing here at the same time: %.300s",
-                 err.text);
+                 "cannot keep other sessions from editing here at the same time: %.300s", err.text);
   session_trouble(s, text);
   s->folder_free = true;
   return FOLDER_MINE;

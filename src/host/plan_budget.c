@@ -69,8 +69,8 @@ void plan_budget_see(json_t *budget, const struct workflow *wf, const json_t *co
     if (p == NULL || str_eq_c(who->provider, "script") || str_eq_c(who->provider, "command"))
       continue;
     if (tokens && p->capability.tells_no_tokens)
-      add_unseen(budget, "tokens", who->provider, "it tells none");
+      add_unseen(budget, "tokens", who->provider, "it reports none");
     if (cost && json_object_getn(prices, model, who->model.n) == NULL)
-      add_unseen(budget, "cost", who->provider, "no price of its model, and it may tell none");
+      add_unseen(budget, "cost", who->provider, "no price for its model, and it may report none");
   }
 }

@@ -207,7 +207,7 @@ const char *sandbox_engine(const json_t *words, const char **why) {
       return sandbox_engines[i];
   *why = "neither podman nor docker is installed";
   if (asked != NULL)
-    *why = "the program that is asked for is not installed";
+    *why = "the requested program is not installed";
   return NULL;
 }
 
@@ -258,7 +258,7 @@ static json_t *of_providers(const json_t *providers) {
 static const char *api_why_not(const json_t *words) {
   const char *asked = json_string_value(json_object_get(words, "mechanism"));
   if (asked != NULL && !is_engine(asked) && strcmp(asked, SANDBOX_BWRAP) != 0)
-    return "the mechanism that is asked for makes none: write mechanism: bwrap, or leave it out";
+    return "the requested mechanism makes none: write mechanism: bwrap, or leave it out";
   return why_not_by(SANDBOX_BWRAP);
 }
 

@@ -129,7 +129,7 @@ static void activate(struct http_exchange *x) {
   exchange_arm_clock(x);
   uv_ref((uv_handle_t *)&http->curl_timer);
   if (curl->multi_add_handle(http->multi, easy) != CURLM_OK)
-    exchange_fail_soon(x, "libcurl takes no request");
+    exchange_fail_soon(x, "libcurl refused the request");
 }
 
 static void release_easy(struct http_exchange *x) {
@@ -238,7 +238,7 @@ static void check_limits(struct http_exchange *x, uint64_t now) {
     exchange_set_end(x, HTTP_END_CONNECT_LIMIT, "no connection within %llu ms",
                      (unsigned long long)x->connect_ms);
   else if (x->in_head)
-    exchange_set_end(x, HTTP_END_STALL_LIMIT, "its headers came to no end within %llu ms",
+    exchange_set_end(x, HTTP_END_STALL_LIMIT, "its headers were not complete within %llu ms",
                      (unsigned long long)x->stall_ms);
   else
     exchange_set_end(x, HTTP_END_STALL_LIMIT, "no byte for %llu ms",

@@ -239,7 +239,7 @@ static bool check_reply(const json_t *reply, struct spot *spot, struct err *err)
   spot->key = NULL;
   if (!json_object_get(reply, "error") && !json_object_get(reply, "chunks") &&
       !json_object_get(reply, "text") && !json_object_get(reply, "structured"))
-    return scenario_wrong(spot, err, "nothing is replied: write text, chunks, structured or error");
+    return scenario_wrong(spot, err, "the reply is empty: write text, chunks, structured or error");
   return true;
 }
 

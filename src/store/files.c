@@ -343,7 +343,7 @@ bool files_settle(struct store_log *log, struct err *err) {
   if ((uint64_t)st.st_size < log->bytes)
     return err_set(err, ERR_CORRUPT, "%s has lost records", path);
   if ((uint64_t)st.st_size > log->bytes && truncate(path, (off_t)log->bytes) != 0)
-    return err_set_errno(err, errno, "cannot cut %s back to its certain part", path);
+    return err_set_errno(err, errno, "cannot cut %s back to its confirmed part", path);
   return true;
 }
 

@@ -38,7 +38,7 @@ bool line_ends_well(struct str line) {
 
 static bool has_form(struct str line, struct err *err) {
   if (!line_ends_well(line) && !str_starts(line, "{\"v\":"))
-    return err_set(err, ERR_CORRUPT, "it is no record of a session");
+    return err_set(err, ERR_CORRUPT, "it is not a session record");
   return line_ends_well(line) || err_set(err, ERR_CORRUPT, "it does not end with its hash");
 }
 

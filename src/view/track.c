@@ -43,7 +43,7 @@ bool track_read(struct track *t, struct err *err) {
   bool owned = store_is_owned(&t->ref);
   if (!store_bytes(&t->ref, &bytes)) {
     track_clear(t);
-    return err_set(err, ERR_NOT_FOUND, "the log %.200s is not there any more", t->ref.name);
+    return err_set(err, ERR_NOT_FOUND, "the log %.200s no longer exists", t->ref.name);
   }
   if (is_fresh(t, bytes, written, owned)) {
     assert(t->view.reading != NULL);

@@ -11,57 +11,71 @@
 struct foreign_key {
   const struct key_set *set;
   const char *name, *advice;
+  const char *instead; /* the key that the advice says to write; or NULL */
 };
 
 static const struct foreign_key foreign_keys[] = {
-    {&workflow_keys, "jobs", "write movements"},
-    {&workflow_keys, "stages", "write movements, or judge.stages for the ways to judge"},
-    {&workflow_keys, "tasks", "write movements"},
-    {&workflow_keys, "inputs", "write params"},
-    {&workflow_keys, "env", "name variables in env of your config.yaml"},
-    {&workflow_keys, "all_steps", "write the rules into a policy that each movement names"},
-    {&workflow_keys, "facet_pools", "name each movement's facets in it"},
-    {&workflow_keys, "max_iterations", "write max_movements"},
-    {&workflow_keys, "schemas", "write the schema's path into structured_output.schema"},
-    {&workflow_keys, "subworkflow", "write params and returns here; any workflow can be called"},
-    {&movement_keys, "agent", "write persona"},
-    {&movement_keys, "arpeggio", "run segue ask --batch over the rows"},
-    {&movement_keys, "companion", "let a movement of its own review the work"},
-    {&movement_keys, "completion_retry", "let a rule lead back to the movement"},
-    {&movement_keys, "delay_before_ms", "run sleep in a command movement before it"},
-    {&movement_keys, "dynamic_facets", "name the movement's facets in it"},
-    {&movement_keys, "effects", "let a command movement do it"},
-    {&movement_keys, "kind", "a movement with command runs a program, every other one an agent"},
-    {&movement_keys, "mode", "a movement with command runs a program, every other one an agent"},
-    {&movement_keys, "promotion", "list providers to fall back to, or branch on when(iteration)"},
-    {&movement_keys, "prompt", "write instruction"},
-    {&movement_keys, "quality_gates", "let a command movement check the work"},
-    {&movement_keys, "system_inputs", "let a command movement print it"},
-    {&movement_keys, "team_leader", "let one movement plan and others work"},
-    {&movement_keys, "vars", "write the values into the instruction"},
-    {&movement_keys, "cmd", "write command: [program, argument, ...]"},
-    {&movement_keys, "shell", "write command: [sh, -c, '...']"},
-    {&movement_keys, "script", "write command: [sh, -c, '...']"},
-    {&movement_keys, "depends_on", "let a rule of the movement before lead here"},
-    {&movement_keys, "needs", "let a rule of the movement before lead here"},
-    {&movement_keys, "env", "name variables in env of your config.yaml"},
-    {&movement_keys, "if", "let the rules that lead here decide"},
-    {&movement_keys, "next", "write rules: [{condition: ..., next: ...}]"},
-    {&movement_keys, "role", "write persona"},
-    {&movement_keys, "system_prompt", "write persona"},
-    {&movement_keys, "tools", "write permission, and run for the programs that it may run"},
-    {&rule_keys, "when", "write condition: when(...)"},
-    {&rule_keys, "if", "write condition"},
-    {&rule_keys, "on", "write condition"},
-    {&rule_keys, "goto", "write next"},
-    {&rule_keys, "then", "write next"},
-    {&rule_keys, "to", "write next"},
+    {&workflow_keys, "jobs", "write movements", "movements"},
+    {&workflow_keys, "stages", "write movements, or judge.stages for the ways to judge",
+     "movements"},
+    {&workflow_keys, "tasks", "write movements", "movements"},
+    {&workflow_keys, "inputs", "write params", "params"},
+    {&workflow_keys, "env", "name variables in env of your config.yaml", NULL},
+    {&workflow_keys, "all_steps", "write the rules into a policy that each movement names", NULL},
+    {&workflow_keys, "facet_pools", "name each movement's facets in it", NULL},
+    {&workflow_keys, "max_iterations", "write max_movements", "max_movements"},
+    {&workflow_keys, "schemas", "write the schema's path into structured_output.schema", NULL},
+    {&workflow_keys, "subworkflow", "write params and returns here; any workflow can be called",
+     "params"},
+    {&movement_keys, "agent", "write persona", "persona"},
+    {&movement_keys, "arpeggio", "run segue ask --batch over the rows", NULL},
+    {&movement_keys, "companion", "let a movement of its own review the work", NULL},
+    {&movement_keys, "completion_retry", "let a rule lead back to the movement", NULL},
+    {&movement_keys, "delay_before_ms", "run sleep in a command movement before it", NULL},
+    {&movement_keys, "dynamic_facets", "name the movement's facets in it", NULL},
+    {&movement_keys, "effects", "let a command movement do it", NULL},
+    {&movement_keys, "kind", "a movement with command runs a program, every other one an agent",
+     NULL},
+    {&movement_keys, "mode", "a movement with command runs a program, every other one an agent",
+     NULL},
+    {&movement_keys, "promotion", "list providers to fall back to, or branch on when(iteration)",
+     NULL},
+    {&movement_keys, "prompt", "write instruction", "instruction"},
+    {&movement_keys, "quality_gates", "let a command movement check the work", NULL},
+    {&movement_keys, "system_inputs", "let a command movement print it", NULL},
+    {&movement_keys, "team_leader", "let one movement plan and others work", NULL},
+    {&movement_keys, "vars", "write the values into the instruction", NULL},
+    {&movement_keys, "cmd", "write command: [program, argument, ...]", "command"},
+    {&movement_keys, "shell", "write command: [sh, -c, '...']", "command"},
+    {&movement_keys, "script", "write command: [sh, -c, '...']", "command"},
+    {&movement_keys, "depends_on", "let a rule of the movement before lead here", NULL},
+    {&movement_keys, "needs", "let a rule of the movement before lead here", NULL},
+    {&movement_keys, "env", "name variables in env of your config.yaml", NULL},
+    {&movement_keys, "if", "let the rules that lead here decide", NULL},
+    {&movement_keys, "next", "write rules: [{condition: ..., next: ...}]", "rules"},
+    {&movement_keys, "role", "write persona", "persona"},
+    {&movement_keys, "system_prompt", "write persona", "persona"},
+    {&movement_keys, "tools", "write permission, and run for the programs that it may run",
+     "permission"},
+    {&rule_keys, "when", "write condition: when(...)", "condition"},
+    {&rule_keys, "if", "write condition", "condition"},
+    {&rule_keys, "on", "write condition", "condition"},
+    {&rule_keys, "goto", "write next", "next"},
+    {&rule_keys, "then", "write next", "next"},
+    {&rule_keys, "to", "write next", "next"},
 };
 
 const char *dialect_advice(const struct key_set *set, struct str key) {
   for (size_t i = 0; i < ARRAY_LEN(foreign_keys); i++)
     if (foreign_keys[i].set == set && str_eq_c(key, foreign_keys[i].name))
       return foreign_keys[i].advice;
+  return NULL;
+}
+
+const char *dialect_instead(struct str key) {
+  for (size_t i = 0; i < ARRAY_LEN(foreign_keys); i++)
+    if (foreign_keys[i].instead != NULL && str_eq_c(key, foreign_keys[i].name))
+      return foreign_keys[i].instead;
   return NULL;
 }
 

@@ -256,7 +256,7 @@ def without_a_state_folder_it_says_so():
         go(box, "a")
         done = box.segue("run", *words(box, box.dir + "/a"), "--logs", box.logs, env=env)
         expect(done.returncode == 0, done.stderr)
-        expect(b"other sessions are not kept from editing here" in done.stderr, done.stderr)
+        expect(b"cannot keep other sessions from editing here" in done.stderr, done.stderr)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ ROWS = {
     "nul-bytes": (lambda d: whole(b"\x00" * 5000), "protocol", "neither"),
     "many-early-hints": (lambda d: b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" * 20000, None, ""),
     "a-long-status-line": (lambda d: b"HTTP/1.1 200 " + b"x" * 2000000 + b"\r\n\r\n", None, ""),
-    "headers-that-trickle": ("trickle", "timeout", "headers came to no end within 500 ms"),
+    "headers-that-trickle": ("trickle", "timeout", "headers were not complete within 500 ms"),
     "white-space-without-end": ("spaces", "timeout", "no content"),
     "an-old-greeting": (lambda d: b"220 mail.example.org ESMTP\r\n", "protocol", ""),
     "nothing-at-all": (lambda d: b"", "network", ""),

@@ -156,7 +156,7 @@ def scenarios():
             box.file("empty.json", ""): "empty.json",
             box.file("key.json", '{"replys": []}'): "replys",
             box.file("reply.json", '{"replies": [{"txt": "x"}]}'): "did you mean",
-            box.file("nothing.json", '{"replies": [{"movement": "go"}]}'): "nothing is replied",
+            box.file("nothing.json", '{"replies": [{"movement": "go"}]}'): "the reply is empty",
             box.file("class.json", '{"replies": [{"error": {"class": "bad luck"}}]}'): "error.class",
             box.file("binary.json", os.urandom(1000)): "binary.json",
         }

@@ -458,7 +458,7 @@ def what_was_denied_is_shown():
         if bwrap_works():  # what is hidden is not there
             box.segue("run", box.file("w.yaml", flow % "sandbox: guard\n    network: api"), "--task", "t", "--logs", box.logs)
             told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()
-            expect(re.search(r"/.ssh/id: hidden, or not there: sandbox: \{read: \[\S+/.ssh/id\]\} in config.yaml allows it", told), told)
+            expect(re.search(r"/.ssh/id: hidden or missing: sandbox: \{read: \[\S+/.ssh/id\]\} in config.yaml allows it", told), told)
             expect("/usr/planted: sandbox: {write:" in told, told)
         box.segue("run", box.file("w.yaml", flow % "sandbox: off"), "--task", "t", "--logs", box.logs)
         told = box.segue("show", "last", "a", "--logs", box.logs).stdout.decode()

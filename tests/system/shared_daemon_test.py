@@ -472,7 +472,7 @@ def behind_a_pooler():
 
 def notifications_that_do_not_come_through():
     """Each worker notifies itself when it begins: behind a pooler of transactions it says once that nothing comes, and polls."""
-    said = b"passes on no notifications"
+    said = b"does not deliver notifications"
     with Fleet("3s") as fleet:
         fleet.serve()
         fleet.serve()  # each hears the other's word, too

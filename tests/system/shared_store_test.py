@@ -275,7 +275,7 @@ def a_row_that_says_other_than_its_log():
         right = box.sql(rows)
         expect([row.split("|")[:2] for row in right.splitlines()]
                == [["ended"] * 2, ["idle"] * 2, ["ready"] * 2, ["ready"] * 2], right)
-        for sid, wrong, says in ((ended, "state = 'ready', rest = 'ready'", b"belongs to those that are ready, its log says ended"),
+        for sid, wrong, says in ((ended, "state = 'ready', rest = 'ready'", b"its row is filed as ready, its log says ended"),
                                  (ended, "state = 'idle'", b"is idle, its log says ended"),
                                  (stopped, "state = 'ready', rest = 'ready'", b"that are ready, its log says idle"),
                                  (stopped, "state = 'ended'", b"is ended, its log says idle"),

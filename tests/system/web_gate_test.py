@@ -271,7 +271,7 @@ def other_users():
         done = subprocess.run(["/usr/bin/python3", "-c", script], user=65534, group=65534,
                               capture_output=True, timeout=20)
         expect(done.returncode == 0 or b"ConnectionReset" in done.stderr, done.returncode, done.stderr)
-        box.wait_said("another user called on the window's port")
+        box.wait_said("another user connected to the window's port")
         expect(window.ask("GET", "audit")[0] == 200)
         box.end()
 

@@ -49,7 +49,7 @@ static void acp_fail(struct acp *acp, enum error_class class, const char *messag
 
 static void acp_request(struct acp *acp, enum acp_method method, json_t *params) {
   if (!rpc_request(&acp->rpc, (int)method, params))
-    acp_fail(acp, CLASS_PROTOCOL, "the agent takes nothing on its standard input");
+    acp_fail(acp, CLASS_PROTOCOL, "the agent stopped reading its standard input");
 }
 
 /* --- steps --- */
@@ -209,7 +209,7 @@ static void on_opened(struct acp *acp, const json_t *result) {
     session = (struct str){json_string_value(id), json_string_length(id)};
   acp->replayed = false;
   if (session.n == 0 || session.n >= sizeof acp->session) {
-    acp_fail(acp, CLASS_PROTOCOL, "the agent names no conversation");
+    acp_fail(acp, CLASS_PROTOCOL, "the agent did not name a conversation");
     return;
   }
   (void)snprintf(acp->session, sizeof acp->session, STR_FMT, STR_ARG(session));

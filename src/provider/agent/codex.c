@@ -59,7 +59,7 @@ static void codex_fail(struct codex *c, enum error_class class, const char *mess
 
 static void codex_request(struct codex *c, enum codex_method method, json_t *params) {
   if (!rpc_request(&c->rpc, (int)method, params))
-    codex_fail(c, CLASS_PROTOCOL, "codex takes nothing on its standard input");
+    codex_fail(c, CLASS_PROTOCOL, "codex stopped reading its standard input");
 }
 
 /* --- steps --- */
@@ -91,7 +91,7 @@ static void start_turn(struct codex *c) {
 static void on_thread(struct codex *c, const json_t *result) {
   struct str id = codex_text_of(json_object_get(result, "thread"), "id");
   if (id.n == 0 || id.n >= sizeof c->thread) {
-    codex_fail(c, CLASS_PROTOCOL, "codex names no thread");
+    codex_fail(c, CLASS_PROTOCOL, "codex did not name a thread");
     return;
   }
   (void)snprintf(c->thread, sizeof c->thread, STR_FMT, STR_ARG(id));

@@ -85,7 +85,7 @@ static void look_for_port(struct driver *d, struct str line) {
        at++)
     port = port * 10 + (*at - '0');
   if (port < 1 || port > 65535) {
-    serve_fail(d, CLASS_PROTOCOL, "opencode serve names no port");
+    serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name its port");
     return;
   }
   d->host.serves_at(d->host.ctx, (unsigned)port);
@@ -99,7 +99,7 @@ static void serve_open_session(struct driver *d) {
   char path[160], title[160];
   serve_step(d, OPENCODE_OPENING, LIMIT_SERVER_REPLY_MS);
   if (known.n > 0 && !opencode_is_id(known)) {
-    serve_fail(d, CLASS_NOT_FOUND, "\"%.100s\" is no conversation of opencode", call->session);
+    serve_fail(d, CLASS_NOT_FOUND, "\"%.100s\" is not a conversation of opencode", call->session);
   } else if (known.n > 0) {
     (void)snprintf(path, sizeof path, "/session/" STR_FMT, STR_ARG(known));
     serve_get(d, OPENCODE_SESSION, path);
@@ -205,7 +205,7 @@ static void take_answer(struct driver *d) {
   stream_output(d, 1, buf_view(&o->answer));
   stream_output(d, 1, STR("\n"));
   if (d->end == STREAM_END_NONE)
-    serve_fail(d, CLASS_PROTOCOL, "the answer of opencode serve is none");
+    serve_fail(d, CLASS_PROTOCOL, "the answer of opencode serve cannot be read");
   else
     serve_over(d);
 }
@@ -232,7 +232,7 @@ static void serve_on_answer(struct driver *d, const struct driver_reply *reply) 
 static void on_session(struct driver *d, const struct driver_reply *reply) {
   const char *known = opencode_of(d)->call->session;
   if (reply->status == 404 && known[0] != '\0') {
-    serve_fail(d, CLASS_NOT_FOUND, "opencode knows no conversation %.100s any more", known);
+    serve_fail(d, CLASS_NOT_FOUND, "opencode no longer knows the conversation %.100s", known);
     return;
   }
   if (reply->status != 200) {
@@ -242,7 +242,7 @@ static void on_session(struct driver *d, const struct driver_reply *reply) {
   json_t *value = stream_read_json(reply->body);
   struct str id = opencode_text(value, "id");
   if (!opencode_is_id(id)) {
-    serve_fail(d, CLASS_PROTOCOL, "opencode serve names no conversation");
+    serve_fail(d, CLASS_PROTOCOL, "opencode serve did not name a conversation");
   } else {
     opencode_enter(d, id);
     serve_prompt(d);
@@ -287,8 +287,8 @@ static void opencode_reply(struct driver *d, const struct driver_reply *reply) {
     if (reply->status != 200)
       refused(d, reply->status, reply->body);
     else if (!reply->begun)
-      lost(d, &(struct driver_reply){.class = CLASS_NETWORK,
-                                     .message = "its stream of events came to an end"});
+      lost(d,
+           &(struct driver_reply){.class = CLASS_NETWORK, .message = "its stream of events ended"});
     else if (o->step == OPENCODE_CONNECTING)
       serve_open_session(d);
     break;

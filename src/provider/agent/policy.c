@@ -87,7 +87,7 @@ static const char *run_forbids(const struct policy_ask *ask, const struct policy
       return NULL;
   if (json_array_size(policy->run) == 0)
     return "this step may change files, not run programs";
-  return "this step may run only the programs that it was told, each as a command of its own";
+  return "this step may run only the programs it was given, each as a separate command";
 }
 
 static const char *forbids(const struct policy_ask *ask, const struct policy *policy) {
@@ -107,7 +107,7 @@ static const char *forbids(const struct policy_ask *ask, const struct policy *po
   case ASK_OTHER:
     break;
   }
-  return "it is not known what it does";
+  return "its effects are not known";
 }
 
 bool policy_allows(const struct policy_ask *ask, const struct policy *policy, const char **reason) {

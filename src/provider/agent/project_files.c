@@ -196,7 +196,7 @@ static bool is_refused(const struct profile_project_file *file, const char *path
     json_t *value = read_settings(&text);
     struct buf at = {0};
     if (value == NULL)
-      buf_puts(sets, " is no plain JSON");
+      buf_puts(sets, " is not plain JSON");
     else if (file->allowed != NULL)
       refused = !sets_only(file->allowed, value, &at);
     else

@@ -193,7 +193,7 @@ static void judge_silence(struct driver *d, const struct process_result *p, stru
   if (p->why == PROCESS_END_WALL_LIMIT)
     what = "it did not end in time";
   else if (p->why == PROCESS_END_STALL_LIMIT)
-    what = "it printed nothing any more";
+    what = "it stopped printing";
   struct str why = buf_view(&d->retry);
   enum error_class class = stream_retry_class(d);
   call_result_fail(r, class == CLASS_NONE ? CLASS_TIMEOUT : class, "%s%s%.*s", what,
@@ -217,8 +217,7 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
     else if (!d->ends_by_exit || (p->exit_code != 0 && !p->ended_early))
       judge_exit(d, p, r);
     else if (d->event_count == 0 && !d->is_text)
-      call_result_fail(r, CLASS_PROTOCOL,
-                       "it ended with exit status 0 and printed nothing that is an event");
+      call_result_fail(r, CLASS_PROTOCOL, "it ended with exit status 0, but printed no event");
     break;
   case PROCESS_END_EXEC_FAILED:
     call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s",
@@ -247,11 +246,11 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
 static void judge_answer(struct driver *d, const struct process_result *p, struct call_result *r) {
   bool empty = str_trim(buf_view(&r->text.bytes)).n == 0 && r->structured == NULL;
   if (empty && d->thought && d->denied.n == 0)
-    call_result_fail(r, CLASS_PROTOCOL, "it ended well and told nothing but reasoning");
+    call_result_fail(r, CLASS_PROTOCOL, "it ended without an error, but printed only reasoning");
   else if (empty)
-    call_result_fail(r, d->profile->empty, "it ended well and answered nothing%s%.*s",
-                     d->denied.n ? ": " : "", stream_end_shown(buf_view(&d->denied)),
-                     buf_c(&d->denied));
+    call_result_fail(
+        r, d->profile->empty, "it ended without an error, but also without an answer%s%.*s",
+        d->denied.n ? ": " : "", stream_end_shown(buf_view(&d->denied)), buf_c(&d->denied));
   else if (p->ended_early && d->end == STREAM_END_NONE)
     (void)snprintf(r->note, sizeof r->note,
                    "it closed its output and did not end by itself: it was ended");

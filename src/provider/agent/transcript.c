@@ -98,7 +98,7 @@ static bool read_lines(struct transcript *t, const char *path, struct str rest, 
     if (!transcript_read_line(line, &read)) {
       if (t->line_count == 0 && str_trim(line).n > 0)
         return err_set_at(err, ERR_FILE, path, number, 1,
-                          "neither \"--- stdout ---\" nor a line such as \"12 < {...}\"");
+                          "expected \"--- stdout ---\" or a line such as \"12 < {...}\"");
       if (t->line_count > 0) { /* the text above goes on */
         struct transcript_line *last = &t->lines[t->line_count - 1];
         last->text.n = (size_t)(line.p + line.n - last->text.p);
@@ -133,7 +133,7 @@ bool transcript_load(struct transcript *t, const char *path, struct err *err) {
     t->out = transcript_part(out, mark ? mark : end);
     t->err = mark ? transcript_part(after, end) : (struct str){end, 0};
     if (!t->has_end && !t->timed_out)
-      ok = err_set_at(err, ERR_FILE, path, 1, 1, "the header says nothing of \"exit\"");
+      ok = err_set_at(err, ERR_FILE, path, 1, 1, "the header has no \"exit\"");
   }
   if (!ok)
     transcript_deinit(t);

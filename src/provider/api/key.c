@@ -77,7 +77,7 @@ bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) 
                    "your config.yaml, or a program that prints it in key_command",
                    c->name, c->key_file ? c->key_file : c->key_env, c->name);
   if (!is_printable(buf_view(out)))
-    return err_set(err, ERR_INVALID, "the key of provider %s has characters that no key has",
+    return err_set(err, ERR_INVALID, "the key of provider %s has characters that keys do not have",
                    c->name);
   if (out->n > 0)
     no_core_dumps();

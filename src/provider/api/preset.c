@@ -234,7 +234,7 @@ static const char *read_schema_mode(struct api_config *c, const json_t *value) {
   if (!rung_from_name(word, &rung))
     return "must be auto, native, grammar, tool, json or prompt";
   if ((c->rungs & RUNG_BIT(rung)) == 0)
-    return "names a way that this backend does not have: use auto";
+    return "names a way that this backend does not support: use auto";
   c->rungs = RUNG_BIT(rung);
   c->forced = true;
   return NULL;

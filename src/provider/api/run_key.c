@@ -22,7 +22,7 @@ static void run_on_key(struct key_waiter *waiter, const struct err *err) {
     run_fail(run, CLASS_CANCELLED, "cancelled");
   else if (!known)
     run_fail(run, CLASS_AUTH, "provider %s has no key: %s", run->config->name,
-             err ? err->text : "its program printed none");
+             err ? err->text : "its program printed no key");
   if (run->cancelled || !known || !run_take_key(run))
     run_finish(run);
 }

@@ -72,7 +72,7 @@ static struct api_schema *api_schema_make(const json_t *canonical, const struct 
     dialect = adapt_dialect_find(preset->dialect->name);
   s->adapted = adapt(canonical, dialect, &opts, &error);
   if (s->adapted == NULL)
-    (void)snprintf(s->why, sizeof s->why, "the schema has no form for %s: %.80s%s%.250s",
+    (void)snprintf(s->why, sizeof s->why, "the schema cannot be written for %s: %.80s%s%.250s",
                    preset->name, error.pointer, error.pointer[0] ? ": " : "", error.message);
   return s;
 }

@@ -351,7 +351,7 @@ static bool fill_in(struct profile *p, const struct yaml_node *root, profile_fin
   if (base == NULL)
     return fail_at(errors, p->file, extends, "there is no profile of this name to extend");
   if (base->broken != NULL)
-    return fail_at(errors, p->file, extends, "the profile of this name has a mistake itself");
+    return fail_at(errors, p->file, extends, "the profile of this name has a mistake of its own");
   const char *key;
   json_t *value;
   json_object_foreach(base->keys, key, value) {

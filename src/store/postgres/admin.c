@@ -242,7 +242,7 @@ static const char places_sql[] =
     "  json_build_object('worker', w.name, 'lease_age_s',"
     "   round(extract(epoch FROM clock_timestamp() - w.renewed)::numeric, 1))"
     " ELSE json_build_object('waits', CASE"
-    "  WHEN NOT EXISTS (SELECT FROM live) THEN 'no worker is there'"
+    "  WHEN NOT EXISTS (SELECT FROM live) THEN 'there is no worker'"
     "  WHEN NOT EXISTS (SELECT FROM live l WHERE s.needs <@ l.labels) THEN coalesce("
     "   (SELECT 'no worker has label ' || string_agg(n, ', ') FROM unnest(s.needs) n"
     "     WHERE NOT EXISTS (SELECT FROM live l WHERE n = ANY (l.labels))),"

@@ -82,8 +82,9 @@ static bool chain_append(const struct store *store, const char *name, const void
     if (!ok || taken)
       return ok;
   }
-  return pg != NULL && err_set(err, ERR_LOCKED, "others write to the %s of the store %s: try again",
-                               name, pg->shown);
+  return pg != NULL &&
+         err_set(err, ERR_LOCKED, "others are writing to the %s of the store %s: try again", name,
+                 pg->shown);
 }
 
 /* Passes the lines to `each` in order, until it returns false. */

@@ -105,7 +105,7 @@ static bool row_agrees(const PGresult *row, const struct log_end *end, char text
     (void)snprintf(text, PROBLEM_BYTES, "its row says %llu records, its log has %llu",
                    (unsigned long long)conn_number(row, 0, ROW_SEQ), (unsigned long long)end->seq);
   else if (!moved && strcmp(rest, conn_text(row, 0, ROW_REST)) != 0)
-    (void)snprintf(text, PROBLEM_BYTES, "its row belongs to those that are %s, its log says %s",
+    (void)snprintf(text, PROBLEM_BYTES, "its row is filed as %s, its log says %s",
                    conn_text(row, 0, ROW_REST), rest);
   else if (!moved && conn_text(row, 0, ROW_STATE_WRONG)[0] == 't')
     (void)snprintf(text, PROBLEM_BYTES, "its row is %s, its log says %s",

@@ -334,8 +334,8 @@ static void keeper_hears_nothing(struct keeping *k) {
     return;
   k->hearing = conn_is_open(k->conn) ? HEARING_NOTHING : HEARING_UNKNOWN;
   if (k->hearing == HEARING_NOTHING)
-    log_warn("the store %s passes on no notifications (a pooler of transactions does not): this "
-             "worker looks for work each %u s",
+    log_warn("the store %s does not deliver notifications (a transaction pooler does not): this "
+             "worker looks for work every %u s",
              k->pg->shown, LIMIT_STORE_POLL_MS / 1000);
 }
 

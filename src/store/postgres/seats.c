@@ -242,7 +242,7 @@ static void cool_now(uv_work_t *work) {
   const struct conn_arg args[] = {arg_text(r->provider), arg_text(ms)};
   PGresult *answer = base_ask(r->pg, "SELECT segue.cool($1, $2)", args, 2, false, &failure, &err);
   if (answer == NULL)
-    log_warn("other workers were not told to leave %s alone: %s", r->provider, err.text);
+    log_warn("cannot tell other workers to pause calls to %s: %s", r->provider, err.text);
   conn_free(answer);
 }
 

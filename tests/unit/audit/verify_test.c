@@ -514,7 +514,7 @@ static void wrong_order(void **state) {
   folder_write(d.path, (struct str){"", 0});
   assert_int_equal(check(d.path).state, VERIFY_EMPTY);
   folder_write(d.path, (struct str){"\n", 1});
-  expect_bad(d.path, 1, "no record of a session");
+  expect_bad(d.path, 1, "not a session record");
   buf_clear(&log); /* bytes behind the end */
   buf_str(&log, buf_view(&d.log));
   buf_puts(&log, "x");
@@ -573,7 +573,7 @@ static void dangling_prompts(void **state) {
   static const struct {
     const char *place, *why;
   } cases[] = {
-      {"99#/text", "refers to 99#/text, which is no earlier record"},
+      {"99#/text", "refers to 99#/text, which is not an earlier record"},
       {"18446744073709551617#/text", "no earlier record"},
       {"1#/tusk", "no text at 1#/tusk"},
       {"1#/config", "no text at 1#/config"},

@@ -104,10 +104,10 @@ static void what_a_file_sets_counts(void **state) {
   one(f, settings, "{\"model\": {\"url\": \"x\"}}", "sets model/url");
   one(f, settings, "{\"model\": \"x\"}", "sets model");
   one(f, settings, "{\"UI\": 1}", "sets UI");
-  one(f, settings, "{\"ui\": 1, \"ui\": 2}", "no plain JSON"); /* readers may differ */
+  one(f, settings, "{\"ui\": 1, \"ui\": 2}", "not plain JSON"); /* readers may differ */
   one(f, settings, "[]", "more than it may");
-  one(f, settings, "{\"ui\": ", "no plain JSON");
-  one(f, settings, "", "no plain JSON");
+  one(f, settings, "{\"ui\": ", "not plain JSON");
+  one(f, settings, "", "not plain JSON");
   one(f, settings, "\xEF\xBB\xBF{\"hooks\": 1}", "sets hooks");
   one(f, settings, NULL, NULL); /* an empty folder */
   one(f, refused, "{\"model\": \"x\", \"mcp\": {}}", NULL);
@@ -122,7 +122,7 @@ static void what_a_file_sets_counts(void **state) {
   one(f, env, "# x\xE2\x80\xA8NODE_OPTIONS=x\n", "sets NODE_OPTIONS"); /* and its line ends */
   one(f, env, "# x\rNODE_OPTIONS=x\n", "sets NODE_OPTIONS");
   one(f, env, "# see NODE_OPTIONS=x\nURL=http://x/?a=b\n", NULL);
-  one(f, refused, "{ // x\r\"plugin\": [\"./x.js\"]\n}", "no plain JSON");
+  one(f, refused, "{ // x\r\"plugin\": [\"./x.js\"]\n}", "not plain JSON");
   one(f, refused, "{\"plug\\u0069n\": []}", "sets plugin");
 }
 
