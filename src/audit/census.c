@@ -132,8 +132,8 @@ static bool filter_word(struct census *c, const char *name, const char *value, i
     if (strcmp(name, census_word_name((enum census_word)i)) == 0)
       return census_filter(c, (enum census_word)i, value, err);
   return err_set(err, ERR_USAGE,
-                 "\"%.80s\" is no filter: since:7d, workflow:, movement:, method:, provider:, "
-                 "model:, worker:, outcome:, min-stages: and ambiguous are",
+                 "\"%.80s\" is not a filter: use since:7d, workflow:, movement:, method:, "
+                 "provider:, model:, worker:, outcome:, min-stages: or ambiguous",
                  name);
 }
 

@@ -132,8 +132,7 @@ void session_space_again(struct session *s) {
   bool full = s->paused == NULL || strstr(s->paused, "waiting for space") != NULL;
   free(s->paused);
   s->paused = NULL;
-  session_trouble(s, full ? "there is space again: continuing"
-                          : "the store answers again: continuing");
+  session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
 }
 
 /* Reports once that the disk is full; false if it has been full for too long. */

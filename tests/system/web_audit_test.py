@@ -146,7 +146,7 @@ def numbers_lead_to_judgments():
         for query in ("movement:none-such", "outcome:complete%20movement:none-such"):
             expect(listed(window, f"judgments?q={query}")[0] == 0)
         text = page(window, "judgments?q=odd:1")[1]
-        expect("is no filter" in text and 'role=alert' in text, text)
+        expect("is not a filter" in text and 'role=alert' in text, text)
         text = page(window, "audit?q=movement:%22plan%22%20min-stages:x")[1]
         expect("write a number from 1" in text, text)
         same = page(window, "audit.json?q=movement:%22plan%22")[1]
