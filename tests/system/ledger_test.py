@@ -137,7 +137,7 @@ def changed_logs_are_found():
         said = {s.get("session"): s for s in verify(box, status=1)}
         expect(said[ids["gone"]]["state"] == "missing", said)
         expect("cut off" in said[ids["short"]]["error"], said)
-        expect("written anew" in said[ids["anew"]]["error"], said)
+        expect("rewritten" in said[ids["anew"]]["error"], said)
         expect(said[ids["sound"]]["seal"] == "sealed", said)
         expect(verify(box, anew, status=1)[0]["state"] == "bad", "one log alone")
         done = box.segue("verify", box.logs)

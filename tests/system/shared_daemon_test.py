@@ -177,7 +177,7 @@ def it_waits_until_somebody_has_a_place():
     with Fleet("30s") as fleet:
         ids = fleet.submit(fleet.workflow())
         rows = [json.loads(r) for r in fleet.segue("ls", "--json").stdout.splitlines()]
-        expect(rows[0]["status"] == "queued" and rows[0]["waits"] == "no worker is there", rows)
+        expect(rows[0]["status"] == "queued" and rows[0]["waits"] == "there is no worker", rows)
         fleet.serve()
         fleet.all_complete(ids)
 

@@ -498,7 +498,7 @@ static void wrong_order(void **state) {
   json_t *record = json_loads(text.p, 0, NULL);
   drive_line(record, &log, hash);
   folder_write(d.path, (struct str){log.p, log.n});
-  expect_bad(d.path, next, "behind session_end");
+  expect_bad(d.path, next, "after session_end");
   json_decref(record);
 
   buf_clear(&log); /* a log that begins in the middle */
@@ -574,7 +574,7 @@ static void dangling_prompts(void **state) {
     const char *place, *why;
   } cases[] = {
       {"99#/text", "refers to 99#/text, which is not an earlier record"},
-      {"18446744073709551617#/text", "no earlier record"},
+      {"18446744073709551617#/text", "not an earlier record"},
       {"1#/tusk", "no text at 1#/tusk"},
       {"1#/config", "no text at 1#/config"},
       {"1#/workflow/movements/9/persona", "no text at"},
@@ -603,7 +603,7 @@ static void dangling_prompts(void **state) {
   }
   (void)snprintf(own, sizeof own, "%zu#/prompt/0", last + 1); /* itself */
   rewrite(&d, last, set_ref, own);
-  expect_bad(d.path, last + 1, "no earlier record");
+  expect_bad(d.path, last + 1, "not an earlier record");
   rewrite(&d, last, set_ref, (void *)"1#/workflow/movements/1/persona");
   struct verify_result sound = check(d.path);
   assert_int_equal(sound.state, VERIFY_COMPLETE);

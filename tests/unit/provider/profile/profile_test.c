@@ -236,7 +236,7 @@ static void the_users_files_add_and_replace(void **state) {
   assert_non_null(strstr(broken->file, "wrong.yaml"));
   broken = profiles_find(p, STR("claude"))->broken;
   assert_int_equal(broken->line, 1);
-  assert_non_null(strstr(broken->text, "mistake itself"));
+  assert_non_null(strstr(broken->text, "mistake of its own"));
   profiles_free(p);
   err_list_deinit(&errors);
   static const char *const files[] = {"mine.yaml", "claude.yaml", "notes.txt", "wrong.yaml",
