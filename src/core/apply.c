@@ -345,7 +345,7 @@ static bool take_verdict(const struct fold *f) {
   return true;
 }
 
-/* True if one of its judges may still answer. */
+/* Returns true if one of the turn's judges may still answer. */
 static bool waits(const struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call->state == CALL_WAITING || call->state == CALL_RUNNING)

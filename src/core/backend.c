@@ -99,7 +99,7 @@ void core_reask_backend(const struct workflow *wf, const json_t *config, size_t 
     *model = str_eq(*provider, own_provider) ? own_model : STR("");
 }
 
-/* Does the backend itself enforce the shape of its answers? */
+/* Returns whether the backend itself enforces the shape of its answers. */
 static bool enforces(const struct capability *providers, struct str name) {
   const struct capability *c = capability_find(providers, name);
   return c != NULL && strcmp(c->structured, "none") != 0 && strcmp(c->structured, "prompt") != 0;

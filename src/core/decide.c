@@ -345,7 +345,7 @@ static void enter_next(struct step *s) {
   buf_deinit(&why);
 }
 
-/* True if no answer is being waited for: then a drain is over. */
+/* Returns true if no call is waiting for an answer: then a drain is over. */
 static bool is_idle(const struct core *core) {
   for (const struct turn *turn = core->turns; turn; turn = turn->next)
     for (const struct call *call = turn->calls; call; call = call->next)
@@ -454,14 +454,14 @@ static void emit_resume(struct step *s, const char *reason) {
   step_emit(s, &d);
 }
 
-/* Does the resume say something that the record of the last one did not? */
+/* Returns whether the resume says anything that the last resume's record did not. */
 static bool is_news(const struct step *s) {
   const struct core_steer *steer = s->ev->steer;
   return s->ev->cut != NULL ||
          (steer != NULL && (steer->rule > 0 || json_object_size(steer->changed) > 0));
 }
 
-/* True if a call would start again that no budget allows. */
+/* Returns true if a call would start again although a budget forbids it. */
 static bool resume_exceeds(struct step *s) {
   struct budget_hit hit;
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)

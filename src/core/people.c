@@ -30,7 +30,7 @@ void people_forget(struct turn *turn) {
   turn->until_ms = 0;
 }
 
-/* Is there something of this kind to be asked of the turn? */
+/* Returns whether something of this kind is to be asked about the turn. */
 static bool people_may_ask(const struct core *core, const struct turn *turn, struct str kind) {
   const struct movement *m = people_movement(core, turn);
   bool begins = turn->phase == TURN_EXECUTING && turn->calls == NULL;

@@ -25,8 +25,8 @@ const char *run_fault(struct str entry) {
   return NULL;
 }
 
-/* False: a shell would make more than one plain command of it, or write a file. Quotes change
- * nothing: characters with a meaning inside them are refused too. */
+/* Returns false if a shell would make more than one plain command of it, or write a file. Quotes
+ * change nothing: special characters inside them are refused too. */
 static bool is_one_command(struct str line) {
   for (size_t i = 0; i < line.n; i++)
     if (line.p[i] == '\0' || strchr("\n\r;&|<>`$()\\", line.p[i]) != NULL)

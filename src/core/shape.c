@@ -281,7 +281,7 @@ static int64_t tokens_taken(const struct structured_config *so, const struct cal
   return (int64_t)describe_tokens(buf_c(&call->text));
 }
 
-/* Is there already a check for this answer? */
+/* Returns whether there is already a check for this answer. */
 static bool shape_is_judged(const struct turn *turn, const struct call *answer) {
   bool found = false;
   for (size_t i = 0; !found && i < json_array_size(turn->checks); i++)

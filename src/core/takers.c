@@ -88,7 +88,7 @@ bool core_judges_by_tool(const struct workflow *wf, const json_t *config, size_t
   return by_tool;
 }
 
-/* Is this place of the list the first at which its provider is named? */
+/* Returns whether this is the first place in the list that names its provider. */
 static bool is_new(const json_t *list, size_t place, struct str first) {
   const json_t *name = json_array_get(list, place);
   bool is_first = str_eq_c(first, json_string_value(name));

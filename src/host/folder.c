@@ -31,7 +31,7 @@ struct folder_right {
 static const char suffix[] = ".lock";
 static const char mutex_name[] = "all";
 
-/* Is one of them the other, or inside it? */
+/* Returns whether the two folders are the same, or one is inside the other. */
 static bool folders_meet(const char *a, const char *b) {
   size_t n = strlen(a), m = strlen(b);
   const char *longer = n > m ? a : b;
@@ -56,7 +56,7 @@ static const char *folder_word(const json_t *said, const char *key) {
   return word ? word : "";
 }
 
-/* True if its session is still waiting for a person, and nobody has resumed it. */
+/* Returns true if its session still waits for a person, and nobody has resumed it. */
 static bool still_waits(const json_t *said) {
   struct store store;
   struct store_ref ref;

@@ -207,7 +207,7 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
   return true;
 }
 
-/* Is there a turn left for what it begins with? */
+/* Returns whether a turn is left for the movement it begins with. */
 static bool fork_has_turn(const struct fork *f, struct err *err) {
   const struct core as = {.workflow = f->workflow,
                           .config = f->config,

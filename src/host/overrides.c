@@ -29,7 +29,7 @@ static bool is_let_be(const char *name) {
   return name[0] == '.' || name[n - 1] == '~' || str_starts(str_from(name), "README");
 }
 
-/* False: it is no folder that can be read. */
+/* Returns false if it is not a readable folder. */
 static bool each_entry(const char *folder, entry_fn each, struct err_list *warnings) {
   struct dirent **entries = NULL;
   int count = scandir(folder, &entries, NULL, alphasort);

@@ -101,7 +101,8 @@ static size_t project_ceiling(const char *dir) {
   }
 }
 
-/* Is it this user's, the link to it too, and may not everybody write to it? */
+/* Returns whether the file and the link to it belong to this user and are not writable by
+ * everybody. */
 static bool is_own(const struct stat *st, const struct stat *link) {
   return link->st_uid == geteuid() && st->st_uid == geteuid() && (st->st_mode & S_IWOTH) == 0;
 }

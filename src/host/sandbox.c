@@ -180,7 +180,7 @@ static const char *sandbox_why_not(void) {
   return NULL;
 }
 
-/* NULL: it can enforce guard and strict. */
+/* Returns NULL if the kernel can enforce guard and strict, else why not. */
 static const char *why_not_by(const char *mechanism) {
   char path[256];
   if (strcmp(mechanism, SANDBOX_BWRAP) != 0)
@@ -254,7 +254,8 @@ static json_t *of_providers(const json_t *providers) {
   return out;
 }
 
-/* NULL: network: api can be enforced. Only bwrap makes a network of its own. */
+/* Returns NULL if network: api can be enforced, else why not. Only bwrap makes a network of its
+ * own. */
 static const char *api_why_not(const json_t *words) {
   const char *asked = json_string_value(json_object_get(words, "mechanism"));
   if (asked != NULL && !is_engine(asked) && strcmp(asked, SANDBOX_BWRAP) != 0)

@@ -156,8 +156,8 @@ static void add_earlier_errors(const struct chain_spec *spec, enum judge_stage s
   json_decref(all);
 }
 
-/* Does the structured_output reply hold a tag that can decide as phase3_tag? Only where that stage
- * is still to come. */
+/* Returns whether the structured_output reply holds a tag that can decide as phase3_tag, if that
+ * stage is still to come. */
 static bool saved_tag(const struct chain_spec *spec, const json_t *stages,
                       const struct chain_reply *reply) {
   struct tag_result tag;
@@ -253,7 +253,8 @@ void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage, con
   chain_yield(step, object);
 }
 
-/* Index into spec->stages of the next one that has no object yet; stage_count when all have. */
+/* Returns the index in spec->stages of the next stage without an object; stage_count if all have
+ * one. */
 static size_t next_stage(const struct chain_spec *spec, const json_t *stages) {
   size_t i = 0;
   while (i < spec->stage_count && stage_object_find(stages, spec->stages[i]) != NULL)

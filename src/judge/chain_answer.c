@@ -231,7 +231,7 @@ static const struct tag_place *tag_against(const struct tag_result *tag, double 
   return NULL;
 }
 
-/* Does a line beside the value give the number of another rule ("Verdict: 2"), or 0? */
+/* Returns whether a line outside the value gives another rule's number ("Verdict: 2") or 0. */
 static bool number_against(const struct chain_spec *spec, enum judge_stage stage, struct str text,
                            double number, const struct sole_place *value, struct tag_place *place) {
   struct tag_words words[LIMIT_RULE_COUNT];

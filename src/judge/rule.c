@@ -55,7 +55,7 @@ static struct str part(struct str s, size_t from, size_t to) {
   return str_trim((struct str){s.p + from, to - from});
 }
 
-/* Index into functions of the one that `s` begins with, -1 when it is a label. */
+/* Returns the index in `functions` of the one that `s` begins with; -1 for a label. */
 static int function_of(struct str s) {
   for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
     size_t n = strlen(functions[i]);

@@ -316,7 +316,7 @@ static void ask_commit(struct step *s, long turn, size_t movement, bool at_end, 
   buf_deinit(&message);
 }
 
-/* Can its turn have changed a file? */
+/* Returns whether the turn can have changed a file. */
 static bool may_change(const struct workflow *wf, size_t movement) {
   const struct movement *m = &wf->movements[movement];
   return m->edit || m->argv != NULL || m->child_count > 0;
