@@ -8,6 +8,7 @@
 #include "os/loop.h"
 #include "os/tmpdir.h"
 #include "provider/call_env.h"
+#include "provider/confine.h"
 #include "provider/confine_net.h"
 #include "provider/kept.h"
 
@@ -20,14 +21,13 @@
 struct command_run {
   struct provider_run base;
   struct process *process; /* NULL: it could not be started */
-  struct proxy *proxy;     /* its way out with network: api; or NULL */
+  struct confined held;    /* what confines it; its sandbox is freed */
   uv_timer_t soon;         /* then this reports it from the loop */
   uv_work_t cleanup;
   struct call_result result;
   char *tmpdir;
   struct provider_sink sink;
   bool gates; /* see call_request */
-  bool contained;
   const struct call_request *request;
   uint64_t wall_ms;
   uint64_t stall_ms;
@@ -56,7 +56,7 @@ static void command_cleanup_after(uv_work_t *work, int status) {
 }
 
 static void command_finish(struct command_run *run, uv_loop_t *loop) {
-  proxy_free(run->proxy);
+  confine_end(&run->held);
   run->cleanup.data = run;
   if (run->tmpdir == NULL)
     command_cleanup_after(&run->cleanup, 0);
@@ -110,7 +110,7 @@ static void command_on_end(void *ctx, struct process_result *p) {
                    "a descendant held the output open after the exit; it was killed");
   switch (p->why) {
   case PROCESS_END_EXITED:
-    if (confine_engine_failed(run->contained, p, run->request, r))
+    if (confine_engine_failed(run->held.contained, p, run->request, r))
       break;
     r->has_exit = true;
     r->exit = p->signal > 0 ? 128 + p->signal : p->exit_code;
@@ -242,8 +242,8 @@ static struct provider_run *command_start(const struct provider *self,
         process_start(env->processes, &spec, command_on_output, command_on_end, run, &err);
   }
   sandbox_free(held.sandbox);
-  run->proxy = held.proxy;
-  run->contained = held.contained;
+  held.sandbox = NULL;
+  run->held = held;
   arena_deinit(&arena);
   if (run->process == NULL) {
     call_result_fail(&run->result, CLASS_NOT_FOUND, "%s", err.text);

@@ -11,6 +11,7 @@
 #include "provider/confine_git.h"
 #include "provider/confine_net.h"
 #include "provider/probe.h"
+#include "provider/stand_in.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -34,6 +35,7 @@ struct confining {
   struct arena arena;
   const char *home; /* NULL: there is none */
   struct paths reads, hides, wholes, writes, caches, kept;
+  struct stand_in *stand_ins;
 };
 
 static void paths_add(struct confining *c, struct paths *list, const char *path) {
@@ -232,20 +234,9 @@ static bool is_contained(const struct confining *c) {
   return is_held_by(c, SANDBOX_PODMAN) || is_held_by(c, SANDBOX_DOCKER);
 }
 
-/* Makes a file that is missing, so that nobody else can. */
-static void confine_make_file(const char *path, struct str text) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return;
-  bool ok = write(fd, text.p, text.n) == (ssize_t)text.n;
-  (void)close(fd);
-  if (!ok)
-    (void)unlink(path);
-}
-
 /* Hooks and settings of a repository run programs for whoever uses it next, and `commondir` says
- * where git looks for them. What is missing is made: "." is the folder itself, and an empty file
- * sets nothing. */
+ * where git looks for them. What is missing is made, so that nobody else can: "." is the folder
+ * itself, and an empty file sets nothing. */
 static void keep_git(struct confining *c, const char *folder) {
   static const char *const names[] = {"hooks", "config", "config.worktree", "commondir", "gitdir"};
   const bool makes = wraps_call(c) || is_contained(c);
@@ -256,7 +247,7 @@ static void keep_git(struct confining *c, const char *folder) {
     if (makes && i == 0)
       (void)mkdir(path, 0755);
     else if (makes && (i == 2 || i == 3))
-      confine_make_file(path, i == 3 ? STR(".\n") : STR(""));
+      stand_in_add(&c->stand_ins, path, i == 3 ? STR(".\n") : STR(""));
     add(c, &c->kept, path);
   }
 }
@@ -497,9 +488,16 @@ bool confine_call(const struct confine_spec *spec, struct confined *held, struct
     held->sandbox = confine_make(&c, level, buf_view(&key), held, err);
   buf_deinit(&key);
   arena_deinit(&c.arena);
+  held->stand_ins = c.stand_ins;
   if (held->sandbox != NULL)
     return true;
-  proxy_free(held->proxy);
-  held->proxy = NULL;
+  confine_end(held);
   return false;
+}
+
+void confine_end(struct confined *held) {
+  proxy_free(held->proxy);
+  stand_ins_free(held->stand_ins);
+  held->proxy = NULL;
+  held->stand_ins = NULL;
 }

@@ -8,7 +8,7 @@
  *   ok = confine_call(&(struct confine_spec){...}, &held, &err)
  *                                    held.sandbox NULL: nothing confines it
  *   process_start(... .sandbox = held.sandbox ...); sandbox_free(held.sandbox)
- *   proxy_free(held.proxy)    when the program has ended
+ *   confine_end(&held)        when the program has ended
  *
  * Makes the folders of `state`, and those that build tools keep, if they are missing: inside a
  * sandbox nobody else could. */
@@ -26,7 +26,7 @@ struct confine_spec {
   const char *const *argv, *const *envp;
   const json_t *state; /* a profile's: what the client keeps of its own; or NULL */
   const json_t *hosts; /* a profile's: what it reaches with network: api; or NULL */
-  void (*refused)(void *ctx, const char *where); /* of http/proxy.h; until proxy_free */
+  void (*refused)(void *ctx, const char *where); /* of http/proxy.h; until confine_end */
   void *ctx;
 };
 
@@ -34,13 +34,16 @@ enum { CONFINE_ENGINE_FAILED = 125 }; /* of podman and docker: the container did
 
 struct confined {
   struct sandbox *sandbox;
-  bool contained;      /* by an engine: one that fails exits with CONFINE_ENGINE_FAILED */
-  struct proxy *proxy; /* its way out with network: api; else NULL */
+  bool contained;             /* by an engine: one that fails exits with CONFINE_ENGINE_FAILED */
+  struct proxy *proxy;        /* its way out with network: api; else NULL */
+  struct stand_in *stand_ins; /* files that it must not create; or NULL */
 };
 
 /* False: the call must not start; err says what cannot be enforced. */
 bool confine_call(const struct confine_spec *spec, struct confined *out,
                   struct err *err) MUST_CHECK;
+/* Releases all but the sandbox. It may be called again. */
+void confine_end(struct confined *held);
 
 /* The limits of its program, as its call_start tells them. */
 struct process_limits confine_limits(const struct call_request *request);

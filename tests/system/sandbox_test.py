@@ -311,6 +311,8 @@ def bwrap_keeps_where_git_looks():
             expect(os.path.exists(at + "/made"), "it could not write at all", at)
             git(at, "commit", "--allow-empty", "-m", "second")
             expect(git(at, "rev-parse", "--absolute-git-dir") == own, at)
+            expect(not os.path.exists(own + "/config.worktree"), "what stood in for it stays", at)
+        expect(not os.path.exists(repository + "/.git/commondir"), "what stood in for it stays")
 
 
 def bwrap_leaves_nothing_in_the_home_folder():

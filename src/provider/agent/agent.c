@@ -112,7 +112,7 @@ static bool never_ran(struct agent_run *run, const struct process_result *p) {
   else if (p->why == PROCESS_END_EXEC_FAILED)
     call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", program, why);
   else
-    return confine_engine_failed(run->contained, p, run->call.request, r);
+    return confine_engine_failed(run->held.contained, p, run->call.request, r);
   return true;
 }
 
@@ -251,8 +251,7 @@ static void agent_on_end(void *ctx, struct process_result *p) {
   struct call_result *r = &run->result;
   run->process = NULL;
   run->ended = true;
-  proxy_free(run->proxy);
-  run->proxy = NULL;
+  confine_end(&run->held);
   (void)uv_timer_stop(&run->timer);
   kept_take(&run->err, &r->error_text, &r->error_dropped_bytes);
   r->duration_ms = (int64_t)p->duration_ms;
@@ -315,11 +314,10 @@ static bool start_process(struct agent_run *run, struct err *err) {
                                     .closed_ms = run->server ? 0 : LIMIT_AGENT_FINAL_GRACE_MS};
   run->process = process_start(run->env->processes, &spec, agent_on_output, agent_on_end, run, err);
   sandbox_free(held.sandbox);
-  run->contained = held.contained;
+  held.sandbox = NULL;
+  run->held = held;
   if (run->process == NULL)
-    proxy_free(held.proxy);
-  else
-    run->proxy = held.proxy;
+    confine_end(&run->held);
   return run->process != NULL;
 }
 

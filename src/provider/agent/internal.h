@@ -6,6 +6,7 @@
 #include "provider/agent/driver.h"
 #include "provider/agent/schema_place.h"
 #include "provider/agent/server.h"
+#include "provider/confine.h"
 #include "provider/kept.h"
 
 struct agent_run {
@@ -22,7 +23,7 @@ struct agent_run {
   struct secrets *secrets;        /* of envp and the command line */
   struct kept err;                /* its stderr */
   struct process *process;        /* NULL: not started, or gone */
-  struct proxy *proxy;            /* its way out with network: api; or NULL */
+  struct confined held;           /* what confines it; its sandbox is freed */
   struct process_result ended_as; /* of a server whose last replies are still read */
   struct agent_server *server;    /* NULL: its program is none */
   char *password;                 /* of the server */
@@ -39,7 +40,6 @@ struct agent_run {
   struct buf first;           /* what the driver wrote before there was a process */
   bool cancelled, last_word;  /* asked to stop; and told by the end of its stdin, too */
   bool restarted;             /* with a conversation that was there already */
-  bool contained;             /* see confine.h */
   bool asks_version;          /* the process is another one: --version */
 };
 
