@@ -265,12 +265,6 @@ static unsigned page_enter(const struct page_ask *ask, struct buf *out) {
 }
 
 unsigned page_write(const struct page_ask *ask, struct buf *out) {
-  if (strlen(ask->q) + 1 == sizeof ask->q) {
-    struct err err = {0};
-    (void)err_set(&err, ERR_USAGE, "the text in the field is longer than %zu bytes",
-                  sizeof ask->q - 2);
-    return page_problem(ask, out, &err);
-  }
   switch (ask->kind) {
   case PAGE_SESSIONS:
     return page_sessions(ask, out);

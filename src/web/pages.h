@@ -52,7 +52,8 @@ struct page_ask {
   char id[STORE_ID_BYTES]; /* of the session */
   char turn[24];           /* its number, as it was given */
   char a[STORE_ID_BYTES], b[STORE_ID_BYTES]; /* the two compared */
-  char q[1024]; /* what is filtered or looked for, as a person wrote it; full: it was cut */
+  char
+      q[1024]; /* what is filtered or looked for, as a person wrote it; longer than either may be */
   char before[40], from[24]; /* where a page of a list, or a piece of a text, begins */
   char ref[256];             /* of PAGE_TEXT: where the text stands, such as 33#/text */
   char sort[24];             /* of sessions: started, took, tokens, cost, turns; "-": ascending */
