@@ -129,7 +129,7 @@ void session_trouble(const struct session *s, const char *message) {
 }
 
 void session_space_again(struct session *s) {
-  bool full = s->paused == NULL || strstr(s->paused, "waiting for space") != NULL;
+  bool full = s->paused == NULL || s->paused_full;
   free(s->paused);
   s->paused = NULL;
   session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
@@ -145,6 +145,7 @@ bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_s
     (void)snprintf(text, sizeof text, "%s: waiting for %s", err->text, full ? "space" : "it");
     free(s->paused);
     s->paused = xstrdup(text);
+    s->paused_full = full;
     session_trouble(s, text);
   }
   return now - *full_since < s->host->disk_full_wait_ms;

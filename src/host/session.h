@@ -105,6 +105,7 @@ struct session {
   bool in_flight;
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
   char *paused;        /* what was said then */
+  bool paused_full;    /* for a full disk; else a shared store did not answer */
   struct work_place *places;
   struct folder_right *folder;  /* to edit; NULL: it has none, or needs none */
   bool folder_free;             /* there can be no rights there: it edits all the same */
