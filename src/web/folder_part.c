@@ -6,10 +6,10 @@ static void put_row_id(struct html *h, const struct view_row *row) {
   HTML(h, "<th scope=row>");
   if (h->root != NULL) {
     HTML(h, "<a");
-    HTML_LINK(h, "/s/", str_from(row->id), "/");
-    HTML(h, "><code>");
+    HTML_LINK(h, "s/", str_from(row->id), "/");
+    HTML(h, ">");
     html_text(h, str_from(row->id));
-    HTML(h, "</code></a></th>");
+    HTML(h, "</a></th>");
     return;
   }
   HTML(h, "<code");
@@ -61,21 +61,23 @@ static void put_method_bar(struct html *h, const struct view_row *row) {
   long long at = 0;
   HTML(h, "<td>");
   if (sum > 0) {
-    HTML(h, "<svg class=methods viewBox=\"0 0 1000 160\" preserveAspectRatio=none role=img");
-    HTML_ATTR(h, "aria-label", buf_view(&words));
+    HTML(h, "<svg role=img");
+    if (h->root == NULL) /* a file may be read without its style */
+      HTML(h, " height=14");
     HTML(h, "><title>");
     html_text(h, buf_view(&words));
     HTML(h, "</title>");
     for (int i = 0; i < SKIM_METHODS; i++) {
-      long long width = row->methods[i] * 1000LL / sum;
+      long long share = row->methods[i] * 1000LL / sum, width = share > 30 ? share - 15 : 15;
       if (row->methods[i] == 0)
         continue;
-      HTML(h, "<rect height=160");
+      HTML(h, "<rect");
       HTML_ATTR(h, "class", str_from(method_class(i)));
-      html_attr_printf(h, "x", "%lld", at);
-      html_attr_printf(h, "width", "%lld", width > 30 ? width - 15 : 15);
+      if (at > 0)
+        html_attr_printf(h, "x", "%lld.%lld%%", at / 10, at % 10);
+      html_attr_printf(h, "width", "%lld.%lld%%", width / 10, width % 10);
       HTML(h, " />");
-      at += width;
+      at += share;
     }
     HTML(h, "</svg>");
   }
@@ -101,7 +103,16 @@ void part_methods_key(struct html *h) {
   HTML(h, "</p>");
 }
 
-/* --- rows --- */
+/* --- rows ---
+ *
+ * A page has many: what all of them share is in style.css, by the place of a cell, and links are
+ * relative. */
+
+static void put_dim_line(struct html *h, struct str text) {
+  HTML(h, "<br><bdi class=dim>");
+  html_text(h, text);
+  HTML(h, "</bdi>");
+}
 
 static void put_marks(struct html *h, const struct view_row *row) {
   if (row->asks > 0)
@@ -125,17 +136,14 @@ static void put_marks(struct html *h, const struct view_row *row) {
 static void put_about(struct html *h, const struct view_row *row) {
   HTML(h, "<td>");
   html_said(h, row->workflow);
-  HTML(h, "<br><span class=dim>");
-  html_said(h, row->task);
-  HTML(h, "</span></td><td>");
-  html_said(h, row->movement);
-  if (row->providers.n > 0) {
-    HTML(h, "<br><span class=dim>");
-    html_said(h, row->providers);
-    HTML(h, "</span>");
-  }
+  put_dim_line(h, row->task);
   HTML(h, "</td><td>");
-  html_said(h, row->message);
+  html_said(h, row->movement);
+  if (row->providers.n > 0)
+    put_dim_line(h, row->providers);
+  HTML(h, "</td><td>");
+  if (row->message.n > 0)
+    html_said(h, row->message);
   if (row->wait.n > 0) {
     html_puts(h, row->message.n > 0 ? "; waits: " : "waits: ");
     html_said(h, row->wait);
@@ -148,25 +156,23 @@ static void put_session_row(struct html *h, const struct view_row *row) {
   struct buf text = {0};
   HTML(h, "<tr");
   html_attr_printf(h, "id", "r-%s", row->id);
-  HTML(h, "><td>");
-  part_status(h, row->status, row->class);
-  HTML(h, "</td>");
+  HTML(h, ">");
+  part_status_cell(h, row->status, row->class);
   put_row_id(h, row);
   put_about(h, row);
   put_method_bar(h, row);
-  HTML(h, "<td class=n>");
+  HTML(h, "<td>");
   html_printf(h, "%ld", row->turns);
-  HTML(h, "</td><td class=n>");
-  part_when(h, row->started_ms);
-  HTML(h, "</td><td class=n>");
-  part_when(h, row->updated_ms);
-  HTML(h, "</td><td class=n>");
+  HTML(h, "</td>");
+  part_when_cell(h, row->started_ms);
+  part_when_cell(h, row->updated_ms);
+  HTML(h, "<td>");
   if (row->updated_ms >= row->started_ms)
     view_put_time(&text, row->updated_ms - row->started_ms);
   html_text(h, buf_view(&text));
-  HTML(h, "</td><td class=n>");
+  HTML(h, "</td><td>");
   html_printf(h, "%lld", (long long)row->tokens);
-  HTML(h, "</td><td class=n>");
+  HTML(h, "</td><td>");
   buf_clear(&text);
   view_put_dollars(&text, row->cost_usd, row->priced, row->unpriced);
   html_text(h, buf_view(&text));

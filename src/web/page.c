@@ -128,11 +128,32 @@ static void put_full(struct html *h, int64_t real_ms, const char *before) {
   buf_deinit(&full);
 }
 
+static bool has_age(const struct html *h, int64_t real_ms) {
+  return h->now_ms != 0 && real_ms > 0 && real_ms <= h->now_ms;
+}
+
 void part_when(struct html *h, int64_t real_ms) {
-  if (h->now_ms == 0 || real_ms <= 0 || real_ms > h->now_ms)
-    put_full(h, real_ms, "");
-  else
+  if (has_age(h, real_ms))
     put_time(h, real_ms, h->now_ms - real_ms, "", " ago");
+  else
+    put_full(h, real_ms, "");
+}
+
+void part_when_cell(struct html *h, int64_t real_ms) {
+  struct buf full = {0}, age = {0};
+  bool ages = has_age(h, real_ms);
+  view_put_when(&full, real_ms);
+  HTML(h, "<td");
+  if (ages)
+    HTML_ATTR(h, "title", buf_view(&full));
+  HTML(h, ">");
+  if (ages)
+    view_put_age(&age, h->now_ms - real_ms);
+  html_text(h, buf_view(ages ? &age : &full));
+  html_puts(h, ages ? " ago" : "");
+  HTML(h, "</td>");
+  buf_deinit(&full);
+  buf_deinit(&age);
 }
 
 void part_since(struct html *h, int64_t real_ms) {
@@ -241,25 +262,60 @@ void part_fact(struct html *h, const char *name, struct str value) {
 }
 
 /* Writes words and shapes, because colour alone tells many people nothing. */
-void part_status(struct html *h, struct str status, enum view_class class) {
+static void put_sign_and_status(struct html *h, struct str status, enum view_class class) {
   switch (class) {
   case VIEW_FAILED:
-    HTML(h, "<span class=\"status bad\">\xE2\x9C\x97 ");
+    html_puts(h, "\xE2\x9C\x97 ");
     break;
   case VIEW_WAITS:
-    HTML(h, "<span class=\"status warn\">\xE2\x97\x86 ");
+    html_puts(h, "\xE2\x97\x86 ");
     break;
   case VIEW_RUNS:
-    HTML(h, "<span class=\"status\">\xE2\x96\xB6 ");
+    html_puts(h, "\xE2\x96\xB6 ");
     break;
   case VIEW_DONE:
-    HTML(h, "<span class=\"status good\">\xE2\x9C\x93 ");
+    html_puts(h, "\xE2\x9C\x93 ");
     break;
   case VIEW_CANCELLED:
   case VIEW_CLASS_COUNT:
-    HTML(h, "<span class=\"status\">\xE2\x97\x8B ");
+    html_puts(h, "\xE2\x97\x8B ");
     break;
   }
   html_text(h, status);
+}
+
+/* "": it has no colour of its own. */
+static const char *status_colour(enum view_class class) {
+  switch (class) {
+  case VIEW_FAILED:
+    return "bad";
+  case VIEW_WAITS:
+    return "warn";
+  case VIEW_DONE:
+    return "good";
+  case VIEW_RUNS:
+  case VIEW_CANCELLED:
+  case VIEW_CLASS_COUNT:
+    break;
+  }
+  return "";
+}
+
+void part_status(struct html *h, struct str status, enum view_class class) {
+  const char *colour = status_colour(class);
+  HTML(h, "<span");
+  html_attr_printf(h, "class", "status%s%s", colour[0] ? " " : "", colour);
+  HTML(h, ">");
+  put_sign_and_status(h, status, class);
   HTML(h, "</span>");
+}
+
+void part_status_cell(struct html *h, struct str status, enum view_class class) {
+  const char *colour = status_colour(class);
+  HTML(h, "<td");
+  if (colour[0])
+    HTML_ATTR(h, "class", str_from(colour));
+  HTML(h, ">");
+  put_sign_and_status(h, status, class);
+  HTML(h, "</td>");
 }

@@ -21,6 +21,8 @@ void part_end_page(struct html *h);
 
 /* A time as age, with the time in full at hand; in a file, and of a time to come, in full. */
 void part_when(struct html *h, int64_t real_ms);
+/* The same in a cell of a table. */
+void part_when_cell(struct html *h, int64_t real_ms);
 /* "since 3 min", "in 5 min" or, when it has passed, "5 min ago"; the same in full. */
 void part_since(struct html *h, int64_t real_ms);
 void part_until(struct html *h, int64_t real_ms);
@@ -46,6 +48,7 @@ void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut);
 /* One row of words and values. */
 void part_fact(struct html *h, const char *name, struct str value);
 void part_status(struct html *h, struct str status, enum view_class class);
+void part_status_cell(struct html *h, struct str status, enum view_class class);
 
 /* A session: facts, turns on a time axis, sums. links: to the judgments in this file. */
 void part_session_facts(struct html *h, const struct view_session *v,

@@ -217,7 +217,7 @@ def listed():
             root = enter(b, box.code())
             b.wait("return document.getElementById('main').innerText.includes('retrying')")
             bars = dict(b.run("return [...document.querySelectorAll('#main tbody tr')].map(r => [r.id.slice(2), "
-                              "r.querySelector('svg')?.getAttribute('aria-label')])"))
+                              "r.querySelector('svg title')?.textContent])"))
             expect(bars[records(mixed)[0]["session"]] == "auto_select 2, tag_fallback 3", bars)
             ends = of_type(records(box.log(large)), "session_end")[0]["methods"]
             expect(bars[large] == ", ".join(f"{m} {n}" for m, n in ends.items()), bars, ends)
@@ -229,7 +229,7 @@ def listed():
                                "[...r.querySelectorAll('.mark')].map(m => m.textContent)])"))
             expect(marks[records(mixed)[0]["session"]] == ["asks"] and marks[waits] == ["retrying"], marks)
             expect(judgment["stages"][0]["outcome"] == "ambiguous" and marks[odd] == ["ambiguous"], marks, judgment)
-            ages = b.run("return [...document.querySelectorAll('#main tbody time')].map(t => [t.textContent, t.title])")
+            ages = b.run("return [...document.querySelectorAll('#main tbody [title]')].map(t => [t.textContent, t.title])")
             expect(len(ages) >= 8 and all(re.fullmatch(r"[\d-]{10} [\d:]{8} UTC", t) for _, t in ages), ages)
             b.open(root + f"s/{waits}/")
             b.wait(READY)
