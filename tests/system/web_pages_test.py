@@ -74,7 +74,7 @@ def folder():
             expect(f'verified: {len(records(path))} records, complete, sealed' in text(b), text(b))
             b.open(root + "audit")
             totals = json.loads(box.segue("audit", box.logs, "--json").stdout)["totals"]
-            expect("%d judgments: %d by" % (totals["judgments"], totals["decided"]) in text(b))
+            expect("%d judgments: %d found" % (totals["judgments"], totals["decided"]) in text(b))
             for wrong in ("s/" + sid[:-1] + "10"[sid[-1] == "1"] + "/", "s/" + sid + "/99", "s/" + sid + "/x"):
                 b.open(root + wrong)
                 expect(b.run(H1) == "Not found", wrong)
@@ -593,13 +593,13 @@ def sorted_rows():
             links = b.run("return [...document.querySelectorAll('thead a')].map(a => a.search)")
             expect(len(links) == 5 and all(l.endswith("&q=status%3Acomplete") for l in links), links)
             b.open(root + "?sort=nothing")
-            expect("not sorted by nothing" in text(b), text(b))
+            expect("cannot sort sessions by nothing" in text(b), text(b))
             b.open(root + "audit?q=nothing")
             expect("is not a filter" in text(b), text(b))
             b.open(root + "audit?q=method:structured_output")
             b.wait(READY)
             told = json.loads(box.segue("audit", box.logs, "--method", "structured_output", "--json").stdout)["totals"]
-            expect("%d judgments: %d by" % (told["judgments"], told["decided"]) in text(b), text(b)[:500])
+            expect("%d judgments: %d found" % (told["judgments"], told["decided"]) in text(b), text(b)[:500])
         process.terminate()
         process.wait()
 
