@@ -49,8 +49,7 @@ void index_close(struct index *x); /* NULL is fine */
 size_t index_count(const struct index *x);
 /* The row of a session, if its log is unchanged. */
 const struct index_row *index_row(const struct index *x, const char *id);
-/* Does the same when many logs are put in order: it skips the log of a session that ended for good.
- * */
+/* Does the same for many logs: that of a session that ended for good is not looked at. */
 const struct index_row *index_row_quick(const struct index *x, const char *id);
 const char *index_text(const struct index *x, uint32_t at);
 

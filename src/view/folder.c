@@ -433,7 +433,7 @@ bool view_folder_page(struct view_folder *f, const struct store *store,
     i = count;
   }
   for (; i < count && (sorts || f->count < filter->max) && looked < LIMIT_API_READ_COUNT; i++) {
-    const struct index_row *row = x != NULL ? index_row(x, ids[i].id) : NULL;
+    const struct index_row *row = x != NULL ? index_row_quick(x, ids[i].id) : NULL;
     struct store_ref ref;
     size_t before = f->count;
     if (!sorts && filter->before != NULL && strcmp(ids[i].id, filter->before) >= 0)
