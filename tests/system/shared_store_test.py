@@ -277,9 +277,9 @@ def a_row_that_says_other_than_its_log():
                == [["ended"] * 2, ["idle"] * 2, ["ready"] * 2, ["ready"] * 2], right)
         for sid, wrong, says in ((ended, "state = 'ready', rest = 'ready'", b"its row is filed as ready, its log says ended"),
                                  (ended, "state = 'idle'", b"is idle, its log says ended"),
-                                 (stopped, "state = 'ready', rest = 'ready'", b"that are ready, its log says idle"),
+                                 (stopped, "state = 'ready', rest = 'ready'", b"filed as ready, its log says idle"),
                                  (stopped, "state = 'ended'", b"is ended, its log says idle"),
-                                 (waits, "rest = 'ended'", b"that are ended, its log says ready"),
+                                 (waits, "rest = 'ended'", b"filed as ended, its log says ready"),
                                  (waits, "state = 'idle'", b"is idle, its log says ready"),
                                  (waits, "needs = '{gpu}'", b'with ["gpu"], its log for others'),
                                  (stopped, "needs = '{host=elsewhere}'", b'with ["host=elsewhere"], its log for others'),
