@@ -10,7 +10,8 @@
  * Calls that can fail: create, attach, claim, open, read, list, write, sync, lock, blob, ledger
  *   release and seat (store), spawn (os/process), thread, descriptor (os/loop), watch (http/curl).
  * Points: append_before, append_after, sync_before, sync_after, spawn_before, spawn_after,
- *   ledger_before, ledger_after. */
+ *   ledger_before, ledger_after, aside_before, aside_noted, aside_after, arrive_before,
+ *   arrive_after. */
 #ifndef SEGUE_BASE_FAULT_H
 #define SEGUE_BASE_FAULT_H
 

@@ -199,8 +199,8 @@ static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_f
   return true;
 }
 
-struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
-                               void *ctx, struct store_mend *mend, struct err *err) {
+struct store_log *files_take(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                             void *ctx, struct store_mend *mend, struct err *err) {
   struct stat by_fd, by_path;
   struct log_reader reader;
   const char *path = ref->name;
@@ -235,6 +235,13 @@ struct store_log *files_attach(struct store *store, const struct store_ref *ref,
     return NULL;
   }
   return &log->base;
+}
+
+struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                               void *ctx, struct store_mend *mend, struct err *err) {
+  if (!files_move_check(ref->name, err))
+    return NULL;
+  return files_take(store, ref, fold, ctx, mend, err);
 }
 
 json_t *files_read(struct store_log *base, uint64_t seq, struct err *err) {

@@ -31,6 +31,14 @@ struct store_log {
   void *done_ctx;
 };
 
+struct store_move {
+  uint64_t bytes;   /* of the log that is there already, sound and the same as the source's */
+  const json_t *on; /* the labels that it asks of its workers, or NULL */
+  bool begins;      /* the source goes on; false: it is set aside, and what is in transit arrives */
+};
+
+enum store_stand { STAND_NONE, STAND_GOES_ON, STAND_IN_TRANSIT, STAND_SET_ASIDE };
+
 struct store_raw; /* a log that is open for reading */
 
 struct store_ops {
@@ -59,8 +67,22 @@ struct store_ops {
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
   bool (*settle)(struct store_log *log, struct err *err);
-  /* Sets the log aside, since the session continues elsewhere: nobody can take it here any more. */
-  bool (*set_aside)(struct store_log *log, struct err *err);
+  /* A move: the target takes the log in transit, where nobody can go on with it; the source is set
+   * aside, so that nobody can there any more; the log arrives. What was cut off between is finished
+   * by the same move again. log->bytes, seq and hash are what it has already. */
+  struct store_log *(*move_in)(struct store *store, const char *id, const struct store_move *move,
+                               struct err *err);
+  bool (*set_aside)(struct store_log *log, const char *to, struct err *err);
+  bool (*arrive)(struct store_log *log, struct err *err);
+  /* Was the log set aside? Then also: where it is kept, and where it was moved to (place). */
+  bool (*set_aside_to)(const struct store_ref *ref, struct store_ref *aside,
+                       char to[STORE_NAME_BYTES]);
+  enum store_stand (*stand)(const struct store_ref *ref);
+  /* Names the store, the same from everywhere on this machine. */
+  void (*place)(const struct store *store, char out[STORE_NAME_BYTES]);
+  /* Those with that stand, which `list` leaves out; or NULL: it leaves none out. */
+  bool (*list_stand)(const struct store *store, enum store_stand stand, struct store_id **ids,
+                     size_t *count, struct err *err);
   json_t *(*read)(struct store_log *log, uint64_t seq, struct err *err);
   void (*close)(struct store_log *log); /* frees what is its own, and the log */
 

@@ -213,7 +213,44 @@ static enum copy_result copy_checked(struct store *to, const struct store_ref *r
   return ok ? COPY_DONE : COPY_FAILED;
 }
 
-/* Copies with the source owned from before the copy until it is set aside. */
+/* --- moves --- */
+
+/* May what the target has of the session be continued with the source's records? bytes: of it. */
+static bool move_check_target(const struct store_ref *ref, const struct store_ref *there,
+                              const struct source_end *end, uint64_t *bytes, struct err *err) {
+  *bytes = 0;
+  if (!store_is_there(there) || !store_bytes(there, bytes) || *bytes == 0)
+    return true;
+  if (store_is_owned(there))
+    return err_set(err, ERR_LOCKED, "%s already exists there, and somebody has it", there->name);
+  if (*bytes > end->bytes)
+    return err_set(err, ERR_INVALID, "%s already exists there, and has more records", there->name);
+  return begins_alike(ref, there, *bytes, err);
+}
+
+/* Copies into transit, and only then sets the source aside. */
+static enum copy_result move_through(struct store *to, const struct store_ref *ref,
+                                     struct store_log *source, const char *id,
+                                     const struct source_end *end, struct err *err) {
+  struct store_ref there;
+  struct store_move move = {.begins = true};
+  char place[STORE_NAME_BYTES];
+  store_ref(to, id, &there);
+  to->ops->place(to, place);
+  if (!move_check_target(ref, &there, end, &move.bytes, err))
+    return COPY_FAILED;
+  if (move.bytes == end->bytes && to->ops->stand(&there) == STAND_GOES_ON)
+    return source->ops->set_aside(source, place, err) ? COPY_THERE : COPY_FAILED;
+  json_auto_t *on = copy_labels(ref);
+  move.on = on;
+  struct store_log *log = to->ops->move_in(to, id, &move, err);
+  bool ok = log != NULL && copy_lines(to, ref, log, err) &&
+            source->ops->set_aside(source, place, err) && log->ops->arrive(log, err);
+  store_close(log);
+  return ok ? COPY_DONE : COPY_FAILED;
+}
+
+/* Owns the source from before the copy until it is set aside. */
 static enum copy_result copy_moving(struct store *to, const struct store_ref *ref, const char *id,
                                     struct err *err) {
   struct store from;
@@ -225,27 +262,71 @@ static enum copy_result copy_moving(struct store *to, const struct store_ref *re
   if (log == NULL)
     return COPY_FAILED;
   if (check_source(ref, &end, err))
-    result = copy_checked(to, ref, id, &end, err);
-  if (result != COPY_FAILED && !log->ops->set_aside(log, err))
-    result = COPY_FAILED;
+    result = move_through(to, ref, log, id, &end, err);
   store_close(log);
   return result;
+}
+
+/* Takes what is in transit, and lets it arrive if it is what was set aside. */
+static enum copy_result move_finish(struct store *to, const struct store_ref *aside, const char *id,
+                                    struct err *err) {
+  struct source_end end;
+  struct store_move move = {0};
+  if (!check_source(aside, &end, err))
+    return COPY_FAILED;
+  move.bytes = end.bytes;
+  struct store_log *log = to->ops->move_in(to, id, &move, err);
+  bool ok = log != NULL;
+  if (ok && (log->seq != end.records || memcmp(log->hash, end.hash, SHA256_HEX) != 0))
+    ok = err_set(err, ERR_CORRUPT, "%s is not what was set aside as %s", log->name, aside->name);
+  ok = ok && log->ops->arrive(log, err);
+  store_close(log);
+  return ok ? COPY_DONE : COPY_FAILED;
+}
+
+/* Continues a move whose source is set aside. */
+static enum copy_result copy_moved(struct store *to, const struct store_ref *aside, const char *id,
+                                   const char *moved_to, struct err *err) {
+  struct store_ref there;
+  char place[STORE_NAME_BYTES];
+  to->ops->place(to, place);
+  if (strcmp(place, moved_to) != 0) {
+    (void)err_set(err, ERR_INVALID, "session %s was moved to %s", id,
+                  moved_to[0] != '\0' ? moved_to : "another store");
+    return COPY_GONE;
+  }
+  store_ref(to, id, &there);
+  enum store_stand stand = to->ops->stand(&there);
+  if (stand == STAND_IN_TRANSIT)
+    return move_finish(to, aside, id, err);
+  if (stand == STAND_GOES_ON)
+    return COPY_THERE;
+  (void)err_set(err, ERR_INVALID, "session %s was moved to %s, and is not there any more", id,
+                moved_to);
+  return COPY_GONE;
+}
+
+static bool copy_id_check(const struct store_ref *ref, const char *id, struct err *err) {
+  return (strlen(id) == STORE_ID_BYTES - 1 && strspn(id, "0123456789abcdef-") == strlen(id)) ||
+         err_set(err, ERR_CORRUPT, "%s is not the log of a session: it names none", ref->name);
 }
 
 enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool move,
                           struct err *err) {
   struct brief b;
   struct source_end end;
-  char id[STORE_ID_BYTES];
-  if (!brief_read(&b, ref, err))
+  struct store_ref aside;
+  char id[STORE_ID_BYTES], moved_to[STORE_NAME_BYTES];
+  bool is_aside = move && ref->ops->set_aside_to(ref, &aside, moved_to);
+  if (!brief_read(&b, is_aside ? &aside : ref, err))
     return COPY_FAILED;
   (void)snprintf(id, sizeof id, "%.36s", b.session);
   bool over = brief_is_over(&b);
   brief_deinit(&b);
-  if (strlen(id) != STORE_ID_BYTES - 1 || strspn(id, "0123456789abcdef-") != strlen(id)) {
-    (void)err_set(err, ERR_CORRUPT, "%s is not the log of a session: it names none", ref->name);
+  if (!copy_id_check(ref, id, err))
     return COPY_FAILED;
-  }
+  if (is_aside)
+    return copy_moved(to, &aside, id, moved_to, err);
   if (!over && !move) {
     (void)err_set(err, ERR_INVALID,
                   "%s has not ended, and can continue in only one place: --move moves it there",
@@ -255,4 +336,21 @@ enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool mo
   if (!over)
     return copy_moving(to, ref, id, err);
   return check_source(ref, &end, err) ? copy_checked(to, ref, id, &end, err) : COPY_FAILED;
+}
+
+static bool list_stand_of(const struct store *store, enum store_stand stand, struct store_id **ids,
+                          size_t *count, struct err *err) {
+  *ids = NULL;
+  *count = 0;
+  return store->ops->list_stand == NULL || store->ops->list_stand(store, stand, ids, count, err);
+}
+
+bool copy_list_aside(const struct store *store, struct store_id **ids, size_t *count,
+                     struct err *err) {
+  return list_stand_of(store, STAND_SET_ASIDE, ids, count, err);
+}
+
+bool copy_list_in_transit(const struct store *store, struct store_id **ids, size_t *count,
+                          struct err *err) {
+  return list_stand_of(store, STAND_IN_TRANSIT, ids, count, err);
 }

@@ -347,14 +347,6 @@ bool files_settle(struct store_log *log, struct err *err) {
   return true;
 }
 
-bool files_set_aside(struct store_log *log, struct err *err) {
-  char path[PATH_MAX];
-  (void)snprintf(path, sizeof path, "%s.moved", log->name);
-  if (rename(log->name, path) != 0 || !files_sync_dir(log->store->where))
-    return err_set_errno(err, errno, "cannot set %s aside", log->name);
-  return true;
-}
-
 void files_close(struct store_log *base) {
   struct files_log *log = (struct files_log *)base;
   if (log->fd >= 0)

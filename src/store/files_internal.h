@@ -1,7 +1,7 @@
 /* files_internal.h - shared by the parts of the back end `files`: files.c makes, locks and appends,
  * files_ledger.c keeps the ledger, attach.c reads a log back and repairs its end, files_name.c
- * handles names and folders, files_raw.c reads, blob.c keeps texts too long for a line, and
- * files_report.c reports. */
+ * handles names and folders, files_raw.c reads, files_move.c moves, blob.c keeps texts too long for
+ * a line, and files_report.c reports. */
 #ifndef SEGUE_STORE_FILES_INTERNAL_H
 #define SEGUE_STORE_FILES_INTERNAL_H
 
@@ -21,6 +21,9 @@ struct files_log {
 
 struct files_log *files_log_new(struct store *store, const char *path, int fd);
 void files_path(const struct store *store, const char *id, char *out, size_t room);
+#define FILES_MOVING ".moving" /* behind the name of a log in transit */
+#define FILES_MOVED  ".moved"  /* of one that was set aside */
+
 /* The lock dies with the descriptor, so with its owner. */
 bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) MUST_CHECK;
 /* Writes all of it from byte `at` on; false: errno says why. */
@@ -34,11 +37,23 @@ struct store_log *files_create_later(struct store *store, const char *id);
 void files_append(struct store_log *log, uv_loop_t *loop);
 enum store_result files_append_now(struct store_log *log, struct err *err);
 bool files_settle(struct store_log *log, struct err *err);
-bool files_set_aside(struct store_log *log, struct err *err);
+struct store_log *files_move_in(struct store *store, const char *id, const struct store_move *move,
+                                struct err *err);
+bool files_arrive(struct store_log *log, struct err *err);
+bool files_set_aside(struct store_log *log, const char *to, struct err *err);
+bool files_set_aside_to(const struct store_ref *ref, struct store_ref *aside,
+                        char to[STORE_NAME_BYTES]);
+enum store_stand files_stand(const struct store_ref *ref);
+void files_place(const struct store *store, char out[STORE_NAME_BYTES]);
 void files_close(struct store_log *log);
 
 struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                                void *ctx, struct store_mend *mend, struct err *err);
+/* The same, also of a log in transit. */
+struct store_log *files_take(struct store *store, const struct store_ref *ref, store_fold_fn fold,
+                             void *ctx, struct store_mend *mend, struct err *err);
+/* False, and says so, for the name of a file that is in transit or was set aside. */
+bool files_move_check(const char *name, struct err *err) MUST_CHECK;
 json_t *files_read(struct store_log *log, uint64_t seq, struct err *err);
 
 struct store_raw *files_raw_open(const struct store_ref *ref, struct err *err);

@@ -37,6 +37,23 @@ static bool is_log(const char *name) {
          strspn(name, "0123456789abcdef-") == ID_CHARS;
 }
 
+static bool is_log_with(const char *name, const char *behind) {
+  char log[ID_CHARS + SUFFIX_CHARS + 1];
+  if (strlen(name) != ID_CHARS + SUFFIX_CHARS + strlen(behind) ||
+      strcmp(name + ID_CHARS + SUFFIX_CHARS, behind) != 0)
+    return false;
+  (void)snprintf(log, sizeof log, "%s", name);
+  return is_log(log);
+}
+
+static bool is_moving_log(const char *name) {
+  return is_log_with(name, FILES_MOVING);
+}
+
+static bool is_moved_log(const char *name) {
+  return is_log_with(name, FILES_MOVED);
+}
+
 static void id_of(const struct store_ref *ref, char id[STORE_ID_BYTES]) {
   const char *name = last_part(ref->name);
   (void)snprintf(id, STORE_ID_BYTES, "%.36s", is_log(name) ? name : "");
@@ -136,14 +153,14 @@ static int newest_first(const void *a, const void *b) {
   return strcmp(((const struct store_id *)b)->id, ((const struct store_id *)a)->id);
 }
 
-static bool list_logs(const struct store *store, struct store_id **ids, size_t *count,
-                      struct err *err) {
+static bool list_named(const struct store *store, bool (*wanted)(const char *name),
+                       struct store_id **ids, size_t *count, struct err *err) {
   size_t cap = 0;
   DIR *d = fault_fails("list") ? NULL : opendir(store->where);
   if (d == NULL)
     return err_set_errno(err, errno, "cannot read the log folder %s", store->where);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
-    if (!is_log(e->d_name))
+    if (!wanted(e->d_name))
       continue;
     if (*count == cap) {
       cap = cap ? cap * 2 : 64;
@@ -156,6 +173,18 @@ static bool list_logs(const struct store *store, struct store_id **ids, size_t *
   if (*count > 1)
     qsort(*ids, *count, sizeof **ids, newest_first);
   return true;
+}
+
+static bool list_logs(const struct store *store, struct store_id **ids, size_t *count,
+                      struct err *err) {
+  return list_named(store, is_log, ids, count, err);
+}
+
+/* A folder may have a log again after it was set aside. */
+static bool list_stand(const struct store *store, enum store_stand stand, struct store_id **ids,
+                       size_t *count, struct err *err) {
+  return list_named(store, stand == STAND_IN_TRANSIT ? is_moving_log : is_moved_log, ids, count,
+                    err);
 }
 
 /* Takes a word that begins no session's id as the name of a file, if there is one. */
@@ -182,7 +211,7 @@ static bool find_log(const struct store *store, const char *word, struct store_r
                      struct err *err) {
   char best[64] = "";
   int matches = 0;
-  bool last = strcmp(word, "last") == 0;
+  bool moving = false, last = strcmp(word, "last") == 0;
   const char *dir = store->where;
   struct stat st;
   if (is_path(word))
@@ -197,6 +226,7 @@ static bool find_log(const struct store *store, const char *word, struct store_r
     return err_set_errno(err, number, "no sessions: cannot read the log folder %s", dir);
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
     bool fits = last ? strcmp(e->d_name, best) > 0 : strncmp(e->d_name, word, strlen(word)) == 0;
+    moving = moving || (fits && !last && is_moving_log(e->d_name));
     if (!fits || !is_log(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0 || st.st_size == 0)
       continue; /* an empty log belongs to a session that had not begun */
     (void)snprintf(best, sizeof best, "%.36s", e->d_name);
@@ -207,6 +237,10 @@ static bool find_log(const struct store *store, const char *word, struct store_r
     return err_set(err, ERR_NOT_FOUND, "there is no session in %s", dir);
   if (matches == 0 && is_file(word, ref))
     return true;
+  if (matches == 0 && moving)
+    return err_set(err, ERR_NOT_FOUND,
+                   "session %s was being moved to %s: run segue store export --move again", word,
+                   dir);
   if (matches == 0)
     return err_set(err, ERR_NOT_FOUND,
                    "there is no session in %s whose id begins with \"%s\": segue ls lists them",
@@ -240,7 +274,13 @@ const struct store_ops files_ops = {
     .append = files_append,
     .append_now = files_append_now,
     .settle = files_settle,
+    .move_in = files_move_in,
     .set_aside = files_set_aside,
+    .arrive = files_arrive,
+    .set_aside_to = files_set_aside_to,
+    .stand = files_stand,
+    .place = files_place,
+    .list_stand = list_stand,
     .read = files_read,
     .close = files_close,
     .raw_open = files_raw_open,

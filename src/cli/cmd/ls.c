@@ -10,6 +10,7 @@
 #include "host/paths.h"
 #include "os/clock.h"
 #include "store/brief.h"
+#include "store/copy.h"
 #include "store/heads.h"
 #include "store/reader.h"
 #include "store/select.h"
@@ -336,6 +337,19 @@ static bool has_ended(struct heads **heads, const struct store *store, const cha
   return heads_ended(*heads, id);
 }
 
+/* Those whose move was cut off are no sessions yet. */
+static void say_in_transit(const struct store *store) {
+  struct store_id *ids;
+  struct err err;
+  size_t count;
+  if (!copy_list_in_transit(store, &ids, &count, &err))
+    return;
+  for (size_t i = 0; i < count; i++)
+    fprintf(stderr, "session %s was being moved here: run segue store export --move again\n",
+            ids[i].id);
+  free(ids);
+}
+
 static int list_folder(struct ls *ls, const char *logs) {
   char where[PATHS_BYTES];
   struct store store;
@@ -382,6 +396,7 @@ static int list_folder(struct ls *ls, const char *logs) {
   free(heads);
   index_close(x);
   free(ids);
+  say_in_transit(&store);
   return STATUS_COMPLETE;
 }
 

@@ -242,6 +242,10 @@ static void store_copy_one(struct store_copying *c, const struct store_ref *ref,
     if (!named)
       return;
     break;
+  case COPY_GONE:
+    if (!named)
+      return;
+    break;
   case COPY_FAILED:
     break;
   }
@@ -249,10 +253,12 @@ static void store_copy_one(struct store_copying *c, const struct store_ref *ref,
   (void)cli_fail("store", &err);
 }
 
-static bool store_copy_all(struct store_copying *c, const struct store *from, struct err *err) {
+/* aside: those of which a move set the source aside, perhaps the last that it did. */
+static bool store_copy_list(struct store_copying *c, const struct store *from, bool aside,
+                            struct err *err) {
   struct store_id *ids;
   size_t count;
-  if (!store_list(from, &ids, &count, err))
+  if (!(aside ? copy_list_aside : store_list)(from, &ids, &count, err))
     return false;
   for (size_t i = count; i-- > 0;) {
     struct store_ref ref;
@@ -261,6 +267,11 @@ static bool store_copy_all(struct store_copying *c, const struct store *from, st
   }
   free(ids);
   return true;
+}
+
+static bool store_copy_all(struct store_copying *c, const struct store *from, struct err *err) {
+  return (!cli_flag(c->args, "move") || store_copy_list(c, from, true, err)) &&
+         store_copy_list(c, from, false, err);
 }
 
 static bool store_copy_word(struct store_copying *c, const struct store *from, const char *word,
@@ -374,7 +385,8 @@ const struct cli_command cmd_store = {
             "providers with the same pool setting share the limit.\n"
             "export and import copy sessions byte for byte, with their blobs. Sessions that have "
             "not ended are copied only with --move, and can then no longer continue in the place "
-            "that they came from. Never put a password in the URL: use ~/.pgpass, PGPASSWORD, a "
+            "that they came from; if that was interrupted, run the same command again. Never put a "
+            "password in the URL: use ~/.pgpass, PGPASSWORD, a "
             "service file or a client certificate. Servers on other machines must prove who they "
             "are (sslmode=verify-full) unless the URL says otherwise.\n"
             "Exit: 0 done, 1 check found a problem or the store does not answer, 2 bad usage.",

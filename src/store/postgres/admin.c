@@ -16,7 +16,7 @@
 static const char *const table_files[BASE_VERSION] = {
     "store/postgres/schema.sql",    "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
     "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql", "store/postgres/upgrade_6.sql",
-    "store/postgres/upgrade_7.sql"};
+    "store/postgres/upgrade_7.sql", "store/postgres/upgrade_8.sql"};
 static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 
@@ -238,10 +238,13 @@ bool shared_limit(const char *url, const char *provider, unsigned seats, struct 
 
 static const char places_sql[] =
     "WITH live AS (SELECT * FROM segue.worker WHERE lease_until > clock_timestamp())"
-    "SELECT coalesce(json_object_agg(s.id, CASE WHEN s.state = 'held' THEN"
+    "SELECT coalesce(json_object_agg(s.id, CASE WHEN s.state = 'held' AND w.id IS NOT NULL THEN"
     "  json_build_object('worker', w.name, 'lease_age_s',"
     "   round(extract(epoch FROM clock_timestamp() - w.renewed)::numeric, 1))"
     " ELSE json_build_object('waits', CASE"
+    "  WHEN s.moved AND s.state = 'ended' THEN 'it was moved to '"
+    "   || coalesce(s.moved_to, 'another store')"
+    "  WHEN s.moved THEN 'it was being moved here: run segue store import --move again'"
     "  WHEN NOT EXISTS (SELECT FROM live) THEN 'there is no worker'"
     "  WHEN NOT EXISTS (SELECT FROM live l WHERE s.needs <@ l.labels) THEN coalesce("
     "   (SELECT 'no worker has label ' || string_agg(n, ', ') FROM unnest(s.needs) n"
@@ -252,7 +255,8 @@ static const char places_sql[] =
     "   || ceil(extract(epoch FROM s.ready_at - clock_timestamp())) || ' s'"
     "  ELSE 'until a worker has a place' END) END), '{}'::json)"
     " FROM segue.session s LEFT JOIN live w ON w.id = s.owner"
-    " WHERE s.seq > 0 AND (s.state = 'ready' OR (s.state = 'held' AND w.id IS NOT NULL))";
+    " WHERE s.seq > 0 AND (s.state = 'ready' OR (s.state = 'held' AND w.id IS NOT NULL)"
+    " OR s.moved)";
 
 json_t *shared_places(const char *url, struct err *err) {
   enum conn_failure failure;

@@ -154,14 +154,20 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
 
 static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_end *end, bool mend,
                       struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
+  bool in_transit =
+      conn_text(row, 0, ROW_MOVED)[0] == 't' && strcmp(conn_text(row, 0, ROW_STATE), "ended") != 0;
   err->code = ERR_NONE;
   if (end->why.code != ERR_NONE)
     (void)snprintf(text, PROBLEM_BYTES, "%.250s", end->why.text);
-  else if (row_agrees(row, end, text))
+  bool agrees = end->why.code == ERR_NONE && row_agrees(row, end, text);
+  if (agrees && !in_transit)
     return true;
+  if (agrees) /* only its source tells whether it may continue here */
+    (void)snprintf(text, PROBLEM_BYTES,
+                   "it was being moved here: run segue store import --move again");
   found->problem = text;
   bool unknown = end->on == NULL && !needs_agree(end, conn_text(row, 0, ROW_NEEDS));
-  if (!mend || end->why.code != ERR_NONE)
+  if (!mend || agrees || end->why.code != ERR_NONE)
     return true;
   found->mended = mend_row(pg, row, end, err) && !unknown;
   return err->code == ERR_NONE;

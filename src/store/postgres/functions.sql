@@ -104,7 +104,7 @@ END $$;
 -- an answer was lost.
 CREATE OR REPLACE FUNCTION segue.hold(p_worker uuid, p_id uuid)
 RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text, o_owner text,
-               o_deaths int, o_died text, o_asked text)
+               o_deaths int, o_died text, o_asked text, o_moved_to text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE s segue.session;
 BEGIN
@@ -119,11 +119,12 @@ BEGIN
     o_result := 'ok';
   ELSE
     SELECT * INTO s FROM segue.session t WHERE t.id = p_id;
-    o_result := CASE WHEN NOT FOUND THEN 'gone' WHEN s.moved THEN 'moved' ELSE 'held' END;
+    o_result := CASE WHEN NOT FOUND THEN 'gone' WHEN s.moved AND s.state <> 'ended' THEN 'moving'
+                     WHEN s.moved THEN 'moved' ELSE 'held' END;
     SELECT w.name INTO o_owner FROM segue.worker w WHERE w.id = s.owner;
   END IF;
   o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
-  o_deaths := s.deaths; o_died := s.died; o_asked := s.asked;
+  o_deaths := s.deaths; o_died := s.died; o_asked := s.asked; o_moved_to := s.moved_to;
   RETURN NEXT;
 END $$;
 
@@ -278,11 +279,50 @@ BEGIN
   RETURN coalesce(v_rest, 'fenced');
 END $$;
 
--- Marks a session that goes on in another store: nobody takes it here any more.
-CREATE OR REPLACE FUNCTION segue.set_aside(p_id uuid, p_fence bigint) RETURNS boolean
+-- Marks a session that goes on in another store, p_to: nobody takes it here any more.
+CREATE OR REPLACE FUNCTION segue.set_aside(p_id uuid, p_fence bigint, p_to text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  UPDATE segue.session t SET moved = true, state = 'ended', rest = 'ended', owner = NULL
+  UPDATE segue.session t SET moved = true, moved_to = p_to, state = 'ended', rest = 'ended', owner = NULL
+   WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held';
+  RETURN FOUND;
+END $$;
+
+-- Takes a session that is moved here, in transit: nobody else takes it before segue.arrive. One that
+-- is here already goes on after its p_bytes bytes. p_begins: the source goes on; without, only what
+-- is in transit is taken.
+CREATE OR REPLACE FUNCTION segue.move_in(p_worker uuid, p_id uuid, p_needs text[], p_bytes bigint,
+                                         p_begins boolean)
+RETURNS TABLE (o_result text, o_fence bigint, o_seq bigint, o_bytes bigint, o_hash text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE s segue.session;
+BEGIN
+  IF NOT segue.has_lease(p_worker) THEN
+    o_result := 'lease'; RETURN NEXT; RETURN;
+  END IF;
+  IF p_begins AND p_bytes = 0 THEN
+    INSERT INTO segue.session (id, state, owner, needs, moved) VALUES (p_id, 'held', p_worker, p_needs, true)
+    ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+      DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
+    END IF;
+  END IF;
+  UPDATE segue.session t
+     SET state = 'held', owner = p_worker, fence = t.fence + 1, rest = 'idle', moved = true,
+         moved_to = NULL, asked = NULL, asked_by = NULL
+   WHERE t.id = p_id AND t.bytes = p_bytes AND (p_begins OR (t.moved AND t.state <> 'ended'))
+     AND (t.state <> 'held' OR t.owner = p_worker OR NOT segue.has_lease(t.owner))
+  RETURNING t.* INTO s;
+  o_result := CASE WHEN FOUND THEN 'ok' ELSE 'there' END;
+  o_fence := s.fence; o_seq := s.seq; o_bytes := s.bytes; o_hash := encode(s.hash, 'hex');
+  RETURN NEXT;
+END $$;
+
+-- Ends the transit of a session whose source is set aside. Repeating it returns true.
+CREATE OR REPLACE FUNCTION segue.arrive(p_id uuid, p_fence bigint, p_rest text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  UPDATE segue.session t SET moved = false, rest = p_rest, deaths = 0, dead = '{}', died = NULL
    WHERE t.id = p_id AND t.fence = p_fence AND t.state = 'held';
   RETURN FOUND;
 END $$;
@@ -311,7 +351,7 @@ BEGIN
     PERFORM pg_notify('segue', 'ask');
     RETURN v_state;
   END IF;
-  SELECT CASE WHEN t.state = 'ended' THEN 'ended' ELSE 'going' END INTO v_state
+  SELECT CASE WHEN t.state = 'ended' OR t.moved THEN 'ended' ELSE 'going' END INTO v_state
     FROM segue.session t WHERE t.id = p_id;
   RETURN coalesce(v_state, 'gone');
 END $$;

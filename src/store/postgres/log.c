@@ -27,7 +27,7 @@ const char shared_append_sql[] =
     "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const char shared_release_sql[] = "SELECT segue.release($1, $2, $3, $4, $5)";
 
-static struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
+struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
   struct shared_log *log = xcalloc(1, sizeof *log);
   struct store_ref ref;
   shared_ref(store, id, &ref);
@@ -76,7 +76,7 @@ const char *shared_rest_of(const struct brief *brief) {
 }
 
 const char *shared_rest(const struct shared_log *log) {
-  return shared_rest_of(&log->brief);
+  return log->in_transit ? "idle" : shared_rest_of(&log->brief);
 }
 
 /* --- the batch --- */
@@ -312,14 +312,23 @@ struct store_log *shared_create(struct store *store, const char *id, struct err 
 /* Explains why segue.hold did not give us the session. */
 static bool say_held(const struct pg_base *pg, const char *id, const PGresult *answer,
                      struct err *err) {
-  const char *result = conn_text(answer, 0, 0);
+  const char *result = conn_text(answer, 0, 0), *to = conn_text(answer, 0, 9);
+  bool is_said = to[0] != '\0';
   if (strcmp(result, "held") == 0)
     return err_set(err, ERR_LOCKED,
                    "worker %.80s of the store %s has session %s: wait for it, or stop it first",
                    conn_text(answer, 0, 5), pg->shown, id);
   if (strcmp(result, "moved") == 0)
-    return err_set(err, ERR_INVALID, "session %s was moved from the store %s to another one", id,
-                   pg->shown);
+    return err_set(
+        err, ERR_INVALID,
+        "session %s was moved from the store %s to %.300s; if it is not there, run segue "
+        "store export --move again",
+        id, pg->shown, is_said ? to : "another one");
+  if (strcmp(result, "moving") == 0)
+    return err_set(
+        err, ERR_INVALID,
+        "session %s was being moved to the store %s: run segue store import --move again", id,
+        pg->shown);
   if (strcmp(result, "gone") == 0)
     return err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
   return base_trusts(pg, base_term(pg) + 1, err);
@@ -437,9 +446,8 @@ static bool fold_agrees(struct shared_log *log, const struct base_held *held, st
                  (unsigned long long)log->base.seq);
 }
 
-static bool shared_fold(struct shared_log *log, const struct store_ref *ref,
-                        const struct base_held *held, store_fold_fn fold, void *ctx,
-                        struct err *err) {
+bool shared_fold(struct shared_log *log, const struct store_ref *ref, const struct base_held *held,
+                 store_fold_fn fold, void *ctx, struct err *err) {
   struct log_reader reader;
   struct str line;
   if (!reader_open(&reader, ref, err))
@@ -487,21 +495,6 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
     return &log->base;
   store_close(&log->base);
   return NULL;
-}
-
-bool shared_set_aside(struct store_log *base, struct err *err) {
-  const struct shared_log *log = (const struct shared_log *)base;
-  enum conn_failure failure;
-  char fence[24];
-  const struct conn_arg args[] = {arg_text(log->id), arg_text(count_text(fence, log->fence))};
-  PGresult *answer =
-      base_ask(log->pg, "SELECT segue.set_aside($1, $2)", args, 2, false, &failure, err);
-  bool ok = answer != NULL && conn_text(answer, 0, 0)[0] == 't';
-  if (answer != NULL && !ok)
-    (void)err_set(err, ERR_LOCKED, "another worker has session %s of the store %s", log->id,
-                  log->pg->shown);
-  conn_free(answer);
-  return ok;
 }
 
 /* Retries on another connection: a lost release would leave the session held for as long as this

@@ -1,6 +1,6 @@
 /* shared.h - what the parts of the back end `postgres` share: log.c makes, takes and appends to
- * logs, commit.c appends many in one go, raw.c reads, names.c finds them and puts the back end
- * together, rest.c has blobs, the ledger and labels, watch.c tells the loop. */
+ * logs, move.c moves them, commit.c appends many in one go, raw.c reads, names.c finds them and
+ * puts the back end together, rest.c has blobs, the ledger and labels, watch.c tells the loop. */
 #ifndef SEGUE_STORE_POSTGRES_SHARED_H
 #define SEGUE_STORE_POSTGRES_SHARED_H
 
@@ -24,6 +24,7 @@ struct shared_log {
   char asked[16];     /* asked of it when it was taken: cancel, resume or "" */
   bool refuses;       /* that cannot be done */
   bool unmade;        /* the first append makes its row */
+  bool in_transit;    /* it is moved here: nobody else may take it yet */
   char *needs;        /* as an array of SQL: labels of who may take it; NULL: the worker's own */
   struct list_node in_base, in_open;
   uv_work_t work; /* of a batch that is too large for a pipeline */
@@ -86,6 +87,11 @@ void shared_release_later(struct pg_base *pg, const struct base_leave *leave);
 /* With the next commit. The loop's thread only, while the store is watched. */
 void shared_leave(struct pg_base *pg, struct base_leave *owned_leave);
 
+struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id);
+/* Reads the log of a session that was taken, and checks that it is what its row says. */
+bool shared_fold(struct shared_log *log, const struct store_ref *ref, const struct base_held *held,
+                 store_fold_fn fold, void *ctx, struct err *err) MUST_CHECK;
+
 /* The functions of postgres_ops, by file. */
 struct store_log *shared_create(struct store *store, const char *id, struct err *err);
 struct store_log *shared_create_later(struct store *store, const char *id);
@@ -96,7 +102,14 @@ void shared_append(struct store_log *log, uv_loop_t *loop);
 enum store_result shared_append_now(struct store_log *log, struct err *err);
 bool shared_settle(struct store_log *log, struct err *err);
 json_t *shared_read(struct store_log *log, uint64_t seq, struct err *err);
-bool shared_set_aside(struct store_log *log, struct err *err);
+struct store_log *shared_move_in(struct store *store, const char *id, const struct store_move *move,
+                                 struct err *err);
+bool shared_arrive(struct store_log *log, struct err *err);
+bool shared_set_aside(struct store_log *log, const char *to, struct err *err);
+bool shared_set_aside_to(const struct store_ref *ref, struct store_ref *aside,
+                         char to[STORE_NAME_BYTES]);
+enum store_stand shared_stand(const struct store_ref *ref);
+void shared_place(const struct store *store, char out[STORE_NAME_BYTES]);
 void shared_close(struct store_log *log);
 
 struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err);
