@@ -136,7 +136,7 @@ def mistakes():
     with Box() as box:
         made(box, 2, 1)
         for words, said in [(("0",), "1 to 1000"), (("x",), "1 to 1000"), (("1", "--by", "method"), "2 strata need"),
-                            (("3", "--by", "stage"), "of their stages"), (("3", "--by", "nix"), "up to 4 of"),
+                            (("3", "--by", "stage"), "belong to their stages"), (("3", "--by", "nix"), "up to 4 of"),
                             (("3", "--turn", "1"), "no --turn"), (("3", "--min-stages", "x"), "from 1")]:
             expect(said in sample(box, ["1"], *words, "--as", "ann", status=2), words)
         done = box.segue("label", box.logs, "--sample", "2")

@@ -178,7 +178,7 @@ CLIENTS = [
                 {**CLAUDE, "is_error": False, "result": ""}], "protocol", "reasoning"),
     ("codex", [{"type": "item.completed", "item": {"id": "i", "type": "reasoning", "text": "hm"}},
                {"type": "turn.completed", "usage": {}}], "protocol", "reasoning"),
-    ("codex", [{"type": "turn.completed", "usage": {}}], "refused", "nothing"),
+    ("codex", [{"type": "turn.completed", "usage": {}}], "refused", "without an answer"),
     ("opencode", [{"type": "reasoning", "sessionID": "s", "part": {"text": "hm"}},
                   {"type": "step_finish", "sessionID": "s", "part": {"reason": "stop"}}], "protocol", "reasoning"),
     ("gemini", [{"type": "result", "status": "error", "error": {"type": "Error", "message": "Model stream ended without a finish reason."}}],
