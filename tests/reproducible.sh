@@ -10,7 +10,7 @@ for place in a "another folder/with/a/longer-name"; do
   mkdir -p "$work/$place"
   git archive HEAD | tar -x -C "$work/$place"
   cmake -S "$work/$place" -B "$work/$place/build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DBUILD_TESTING=OFF >/dev/null
+    -DBUILD_TESTING=OFF -DSEGUE_LTO=ON >/dev/null
   ninja -C "$work/$place/build" --quiet segue segue-shim
 done
 for program in segue segue-shim; do
