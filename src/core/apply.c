@@ -145,7 +145,7 @@ static bool apply_turn_start(const struct fold *f) {
   return true;
 }
 
-/* The answer becomes the next movement's {previous_response}. */
+/* Makes the turn's answer the next movement's {previous_response}. */
 static void apply_last_answer(struct core *core, struct turn *turn) {
   buf_deinit(&core->last_text);
   core->last_text = turn->text;
@@ -184,8 +184,8 @@ static bool apply_turn_end(const struct fold *f) {
   core->next = rejected ? m->approve->on_reject : m->rule_next[turn->rule - 1];
   monitor_note(core, turn->movement);
   kept_answer(core, m, buf_view(&turn->text), turn->text_seq, &turn->joined);
-  bool passed = m->gate && gate_exit(turn) == 0; /* which says nothing of the work */
-  if (m->monitor == NULL && !passed)             /* the loop goes on with what it had */
+  bool passed = m->gate && gate_exit(turn) == 0; /* its exit status says nothing about the work */
+  if (m->monitor == NULL && !passed)             /* the loop goes on with the text it had */
     apply_last_answer(core, turn);
   if (turn->parts != NULL)
     group_publish(core, turn);
@@ -211,7 +211,7 @@ static bool apply_session_stop(const struct fold *f) {
   return true;
 }
 
-/* The last call that brought a value's text, NULL when there is none. */
+/* Returns the last finished call that brought a value's text, NULL if there is none. */
 static struct call *last_answer(const struct turn *turn) {
   struct call *last = NULL;
   for (struct call *call = turn->calls; call; call = call->next)
@@ -220,7 +220,7 @@ static struct call *last_answer(const struct turn *turn) {
   return last;
 }
 
-/* A person dealt with it: begins another round, from the last answer if there is one, with fresh
+/* Begins another round after a person's decision: from the last answer if there is one, with fresh
  * budgets. */
 static void begin_round(struct turn *turn) {
   struct call *keep = last_answer(turn);
@@ -231,14 +231,14 @@ static void begin_round(struct turn *turn) {
   }
   if (keep != NULL) {
     keep->duration_ms = 0;
-    keep->tokens = 1; /* next to none; 0 is an answer that nobody counted */
+    keep->tokens = 1; /* almost none; 0 would mean that nobody counted them */
   }
   json_array_clear(turn->checks);
   turn->escalated = false;
   people_forget(turn);
 }
 
-/* The last of a turn's own calls, NULL when there is none. */
+/* Returns the last of the turn's own calls, NULL if there is none. */
 static struct call *last_own(const struct turn *turn) {
   struct call *last = NULL;
   for (struct call *call = turn->calls; call; call = call->next)
@@ -247,7 +247,8 @@ static struct call *last_own(const struct turn *turn) {
   return last;
 }
 
-/* A refusal or a cut is an outcome of its own where a value is to be made. */
+/* Returns true if the call was refused or cut where a value is to be made: an outcome of its
+ * own. */
 static bool call_ends_value(const struct fold *f, const struct turn *turn,
                             const struct call *call) {
   return fold_structured(f, turn) != NULL && call_generates(call) &&
@@ -266,7 +267,8 @@ static void begin_again(const struct fold *f, const struct turn *turn, struct ca
     call->fallback = xstrndup(first.p, first.n);
 }
 
-/* Does the call go to another provider now than under the former configuration? */
+/* Returns true if the call goes to another provider or model now than under the former
+ * configuration. */
 static bool is_moved(struct core *core, json_t *before, const struct turn *turn,
                      const struct call *call) {
   struct str now, was, now_model, was_model;
@@ -318,7 +320,8 @@ static bool reopen(struct turn *turn) {
   return true;
 }
 
-/* A person's verdict ends all other judging of that turn; its answer is the last that there was. */
+/* Takes a person's verdict: it ends all other judging of that turn, whose answer is the last there
+ * was. */
 static bool take_verdict(const struct fold *f) {
   json_t *verdict = fold_tree(f, MEMBER_VERDICT);
   struct turn *turn = verdict ? core_unjudged_turn(f->core) : NULL;
@@ -353,7 +356,7 @@ static bool waits(const struct turn *turn) {
   return false;
 }
 
-/* A person dealt with its budget: what each call may use counts from here on. */
+/* Takes what a person added to a budget. After a stop by budget each call's own use counts anew. */
 static void take_budget(const struct fold *f) {
   budget_added_take(f->core, json_at(fold_tree(f, MEMBER_CHANGED), "add_budget"));
   if (!str_eq_c(buf_view(&f->core->stop_reason), "budget"))
@@ -363,7 +366,7 @@ static void take_budget(const struct fold *f) {
       memset(&call->spent, 0, sizeof call->spent);
 }
 
-/* A resume gives what failed for good another chance. */
+/* Resumes the session: what failed for good gets another chance. */
 static bool apply_session_resume(const struct fold *f) {
   if (fold_tree(f, MEMBER_CONFIG) != NULL)
     take_config(f, fold_tree(f, MEMBER_CONFIG));
@@ -375,7 +378,7 @@ static bool apply_session_resume(const struct fold *f) {
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
     guards_forget(f->core);
   struct str reason = buf_view(&f->core->stop_reason);
-  if (reason.n > 0) { /* no crash: something may be better now, and the first is asked again */
+  if (reason.n > 0) { /* not a crash: the first may work again, and is asked first */
     json_decref(f->core->behind);
     f->core->behind = NULL;
   }
@@ -383,7 +386,7 @@ static bool apply_session_resume(const struct fold *f) {
   bool escalated = str_eq_c(reason, "escalated") && !f->core->answered;
   bool no_check = str_eq_c(reason, "check_unavailable");
   for (struct turn *turn = f->core->turns; turn; turn = turn->next) {
-    if (f->core->outcome != END_NONE && reopen(turn)) /* no crash: that was why it stopped */
+    if (f->core->outcome != END_NONE && reopen(turn)) /* not a crash: this is why it stopped */
       group_reopen(turn);
     if (turn->phase == TURN_JUDGING && unavailable && !waits(turn)) {
       json_array_clear(turn->stages);

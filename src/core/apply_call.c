@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small numbers are counted in an array (a script takes its replies by number), other tokens in an
- * object by their text. */
+/* Counts the call's token: small numbers in an array (a script takes its replies by number), others
+ * in an object by their text. */
 static void count_token(struct core *core, const struct call *call) {
   json_t *counts = json_object_get(core->token_counts, call->provider);
   json_int_t number = json_integer_value(call->token);
@@ -41,7 +41,8 @@ static void count_token(struct core *core, const struct call *call) {
   free(key);
 }
 
-/* A schema stands in the first call_start that sends it; later ones refer to that. */
+/* Takes the schema, which only the first call_start that sends it holds; later ones refer to that
+ * record. */
 static bool use_schema(const struct fold *f, struct call *call) {
   const json_t *schema = fold_tree(f, MEMBER_SCHEMA);
   struct str ref;
@@ -65,7 +66,8 @@ static size_t count_generations(const struct turn *turn) {
   return count;
 }
 
-/* A turn has one call of its own; with a value to be made, more of them, one after the other. */
+/* Returns true if the turn may make such a call now. A turn has one call of its own; where a value
+ * is to be made it has more, one after the other. */
 static bool may_call(const struct fold *f, const struct turn *turn, enum call_purpose purpose) {
   const struct structured_config *structured = fold_structured(f, turn);
   json_int_t number = fold_number(f, MEMBER_INVARIANT);
@@ -83,7 +85,7 @@ static bool may_call(const struct fold *f, const struct turn *turn, enum call_pu
          fold_bad(f, "its turn asked often enough");
 }
 
-/* Notes what the session changed so far, for persons: each file as it was told last. */
+/* Notes which files the session has changed, for people to see; a file's latest report wins. */
 static void note_touched(struct core *core, const json_t *files) {
   const json_t *file;
   size_t i;
@@ -102,7 +104,7 @@ static void add_changed(const struct fold *f, struct turn *turn) {
   const json_t *files = fold_tree(f, MEMBER_FILES), *file;
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
   size_t i;
-  bool shared = record_is_true(f->record, MEMBER_FILES_SHARED); /* no call's own */
+  bool shared = record_is_true(f->record, MEMBER_FILES_SHARED); /* no single call's */
   if (files == NULL || shared)
     turn->files_lost |= turn->files != NULL;
   if (files == NULL || shared || !json_is_array(files))
@@ -174,7 +176,7 @@ static void set_provider_session(struct call *call, struct str id) {
   call->provider_session = id.n > 0 ? xstrndup(id.p, id.n) : NULL;
 }
 
-/* The conversation that the attempt goes on with; else it begins one. */
+/* Takes the conversation that the attempt continues, if it continues one. */
 static void use_session(const struct fold *f, struct call *call) {
   const json_t *session = fold_tree(f, MEMBER_SESSION);
   const json_t *id = json_at(session, "id");
@@ -188,7 +190,7 @@ static void forget_told(struct call *call) {
   memset(&call->told, 0, sizeof call->told);
 }
 
-/* An attempt was interrupted: what it reported of its use is all that is known. */
+/* Counts what an interrupted attempt reported of its use: nothing more is known. */
 static void count_lost(const struct fold *f, const struct turn *turn, struct call *call) {
   struct core *core = f->core;
   if (call->told.usage == NULL)
@@ -209,7 +211,7 @@ bool apply_call_start(const struct fold *f) {
   long id = (long)fold_number(f, MEMBER_CALL);
   struct call *call = turn_call(turn, id);
   bool repeats = fold_has(f, MEMBER_REPEATS);
-  uint64_t seq = f->core->seq + 1; /* the record's */
+  uint64_t seq = f->core->seq + 1; /* the number of this record */
   json_int_t attempt = fold_number(f, MEMBER_ATTEMPT);
   if (attempt != (call ? call->attempt : 0) + 1)
     return fold_bad(f, "its attempt is not the next one");
@@ -221,7 +223,7 @@ bool apply_call_start(const struct fold *f) {
       return false;
   }
   struct str provider = fold_text(f, MEMBER_PROVIDER), model = fold_text(f, MEMBER_MODEL);
-  if (call->fallback != NULL) { /* a new start elsewhere */
+  if (call->fallback != NULL) { /* the call starts anew elsewhere */
     free(call->fallback);
     call->fallback = NULL;
     call->failures = 0;
@@ -262,7 +264,7 @@ bool apply_call_start(const struct fold *f) {
   return true;
 }
 
-/* Tokens of an attempt; impossible counts saturate. */
+/* Returns the tokens of an attempt; impossible counts saturate. */
 static int64_t apply_call_tokens_of(const json_t *usage) {
   json_int_t input = json_integer_value(json_at(usage, "input"));
   json_int_t output = json_integer_value(json_at(usage, "output"));
@@ -270,12 +272,12 @@ static int64_t apply_call_tokens_of(const json_t *usage) {
   return (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
 }
 
-/* At most some 30 years: sums of them stay in range. */
+/* Returns true for at most some 30 years, so that sums stay in range. */
 static bool is_duration(json_int_t ms) {
   return ms >= 0 && ms < (json_int_t)1 << 40;
 }
 
-/* The next attempt goes to another provider, at once. */
+/* Sends the next attempt to another provider, without a wait. */
 static void take_fallback(const struct fold *f, struct call *call) {
   struct str name = fold_text(f, MEMBER_FALLBACK);
   if (name.n == 0)
@@ -286,7 +288,8 @@ static void take_fallback(const struct fold *f, struct call *call) {
   call->wait_until_ms = 0;
 }
 
-/* The record's call and its turn; NULL when it does not run (err is set). */
+/* Returns the record's running call and sets its turn; NULL with err set if the call does not
+ * run. */
 static struct call *running_call(const struct fold *f, struct turn **turn) {
   *turn = fold_turn(f);
   if (*turn == NULL)
@@ -315,7 +318,7 @@ bool apply_admission(const struct fold *f) {
 static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
   struct buf key = {0};
   if (call->provider_session == NULL || call->forks ||
-      turn->item > 0) /* another's stays another's, and nobody goes on with an item's */
+      turn->item > 0) /* a fork is not continued, nor is an item's conversation */
     return;
   core_session_key(&f->core->workflow->movements[turn->movement], str_from(call->provider), false,
                    &key);
@@ -323,7 +326,7 @@ static void keep_session(const struct fold *f, const struct turn *turn, const st
   buf_deinit(&key);
 }
 
-/* Until it has cooled down, others do its work and judge in its place. */
+/* Notes until when the provider has to cool down; meanwhile others do its work and its judging. */
 static void keep_behind(const struct fold *f, const struct call *call, const json_t *error) {
   json_int_t ms = json_integer_value(json_at(error, "retry_after_ms"));
   int64_t now_ms;
@@ -336,7 +339,7 @@ static void keep_behind(const struct fold *f, const struct call *call, const jso
   json_object_set_new(f->core->behind, call->provider, json_integer(now_ms + ms));
 }
 
-/* The attempt failed: the call waits for the next one, goes to another provider, or is over. */
+/* Folds a failed attempt: the call waits for the next one, goes to another provider, or is over. */
 static bool call_failed(const struct fold *f, struct call *call, const json_t *error) {
   const json_t *message = json_at(error, "message");
   bool wait = fold_has(f, MEMBER_RETRY_IN_MS);

@@ -24,7 +24,8 @@ bool apply_check(const struct fold *f) {
   return true;
 }
 
-/* How the making of a value ended, in one round: a value, or none and what follows from that. */
+/* Folds how one round of making a value ended: with a value, or without one and what follows from
+ * that. */
 bool apply_structured(const struct fold *f) {
   struct turn *turn = fold_turn(f);
   if (turn == NULL)
@@ -55,7 +56,7 @@ bool apply_structured(const struct fold *f) {
     return fold_bad(f, "its call did not answer");
   if (call != NULL)
     fold_take_answer(turn, call);
-  if (turn->text.n == 0) { /* the backend gave a value and no text */
+  if (turn->text.n == 0) { /* the backend gave a value but no text */
     json_write(value, &turn->text);
     turn->text_seq = 0;
   }

@@ -51,7 +51,7 @@ json_t *ask_read(const struct schema *schema, const json_t *document, struct str
   json_t *word = json_text(text), *value = NULL;
   answer_read(&answer, &spec, NULL, text.p, text.n);
   bool found = answer.outcome == ANSWER_VALID;
-  if (!found) { /* a schema of texts: the words themselves */
+  if (!found) { /* the schema is of texts: take the words themselves */
     struct answer plain;
     answer_read(&plain, &spec, word, "", 0);
     if (plain.outcome == ANSWER_VALID)
@@ -70,7 +70,7 @@ json_t *ask_read(const struct schema *schema, const json_t *document, struct str
   return value;
 }
 
-/* The answer that a deadline gives must be one. */
+/* Checks the answer that is taken when the deadline passes: it must be a valid one. */
 static bool check_default(const struct ask_config *ask, struct err *why) {
   json_t *value;
   if (ask->otherwise.n == 0)
@@ -151,7 +151,7 @@ void core_answer_deinit(struct core_answer *answer) {
   answer->value = NULL;
 }
 
-/* By its whole name, or a child by its own. */
+/* Returns true if `name` is the movement's whole name or, for a child, its own. */
 static bool answer_is_named(const struct core *core, const struct turn *turn, const char *name) {
   const struct movement *m = &core->workflow->movements[turn->movement];
   return name == NULL || str_eq_c(m->name, name) || str_eq_c(m->own_name, name);
@@ -168,7 +168,7 @@ static const struct turn *find_asking(const struct core *core, const char *name,
   return found;
 }
 
-/* The last answer to what is meant; NULL: there was none. */
+/* Returns the last answer to the question that is meant, NULL if there was none. */
 static const json_t *answer_before(const struct core *core, const struct core_answer *answer) {
   size_t n = json_array_size(core->answers);
   for (size_t i = n; i-- > 0;) {

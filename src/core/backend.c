@@ -116,7 +116,7 @@ bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t 
   const json_t *lists[] = {m->fallback, wf->fallback,
                            json_object_getn(fallback, provider.p, provider.n)};
   bool enforced = enforces(providers, provider);
-  for (size_t i = 0; i < ARRAY_LEN(lists); i++) { /* whoever takes over gets the same prompt */
+  for (size_t i = 0; i < ARRAY_LEN(lists); i++) { /* those that take over get the same prompt */
     size_t k;
     const json_t *name;
     json_array_foreach(lists[i], k, name) {
@@ -167,7 +167,7 @@ static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) 
   return json_is_string(word) && sandbox_network_from_name(json_view(word), out);
 }
 
-/* The smaller of the user's and the movement's limits counts. */
+/* Lowers the limits to those given here where these are smaller. */
 static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
   int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
   int64_t pids = json_integer_value(json_object_get(limits, "pids"));
@@ -229,11 +229,11 @@ bool sandbox_choose(const json_t *config, const struct movement *m, const struct
   if (out->level == SANDBOX_CONTAINER)
     out->image = sandbox_image(sandbox, own, m);
   else if (out->network == NETWORK_API &&
-           out->mechanism != NULL) /* it takes a network of its own */
+           out->mechanism != NULL) /* the mechanism brings its own network */
     out->mechanism = json_string_value(json_object_get(sandbox, "api_by"));
   out->limits_by = json_string_value(json_object_get(sandbox, "limits_by"));
   if (out->level == SANDBOX_CONTAINER && out->mechanism != NULL &&
-      strcmp(out->mechanism, "docker") == 0) /* whose processes are no children of ours */
+      strcmp(out->mechanism, "docker") == 0) /* its processes are not our children */
     out->limits_by = out->mechanism;
   if (!command)
     sandbox_add_limits(out, json_object_get(sandbox, "limits"));

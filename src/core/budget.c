@@ -60,12 +60,12 @@ void budget_read(const json_t *object, struct budget *out) {
 }
 
 struct budget_scope {
-  const struct budget *budget; /* NULL: without one */
+  const struct budget *budget; /* NULL: there is none */
   enum budget_of of;
   size_t index; /* of a movement */
 };
 
-/* All whose limits hold in a movement: the session's, its own, its group's. */
+/* Finds all budgets that apply to a movement: the session's, its own, its group's. */
 static size_t budget_scopes(const struct core *core, size_t movement,
                             struct budget_scope scopes[SCOPE_COUNT]) {
   const struct workflow *wf = core->workflow;
@@ -135,7 +135,7 @@ static int64_t told_amount(const struct call *call, enum budget_unit unit) {
   return unit == BUDGET_TOKENS ? call->told.tokens : call->told.cost_nano;
 }
 
-/* The calls that run have told so much so far. */
+/* Returns what running calls have reported so far. */
 static int64_t told_in(const struct core *core, const struct budget_scope *scope,
                        enum budget_unit unit) {
   int64_t sum = 0;
@@ -175,7 +175,7 @@ static bool is_hit(const struct core *core, const struct budget_scope *scope, en
   return true;
 }
 
-/* used: by one call, in all its attempts. */
+/* Checks what one call has used in all its attempts. */
 static bool is_hit_by_call(const struct core *core, const struct budget_scope *scope,
                            enum budget_unit unit, int64_t used, struct budget_hit *hit) {
   int64_t limit = scope->budget->call[unit];
@@ -224,7 +224,7 @@ bool budget_ends_call(const struct core *core, const struct turn *turn, const st
       *hit = hit_of(core, &scopes[i], u, used, limit);
       if (limit >= 0 && used > limit)
         return true;
-      if (scopes[i].budget->call[u] < own && /* the limit itself is not passed */
+      if (scopes[i].budget->call[u] < own && /* the call's own limit is not passed */
           is_hit_by_call(core, &scopes[i], u, own, hit))
         return true;
     }
@@ -259,7 +259,7 @@ void budget_put_amount(struct buf *out, enum budget_unit unit, int64_t amount) {
     buf_printf(out, "%lld", (long long)amount);
 }
 
-/* The movements that used most, the most first. */
+/* Names the movements that used the most, in falling order. */
 static void tell_movements(const struct core *core, enum budget_unit unit, struct buf *out) {
   const struct workflow *wf = core->workflow;
   int64_t before = INT64_MAX;
@@ -300,7 +300,7 @@ static void tell_judging(const struct core *core, enum budget_unit unit, struct 
   }
 }
 
-/* "1200 of 1000 tokens (200 over)". */
+/* Writes, for example, "1200 of 1000 tokens (200 over)". */
 static void budget_tell_amounts(const struct budget_hit *hit, struct buf *out) {
   bool named = hit->unit != BUDGET_COST && hit->unit != BUDGET_TIME;
   budget_put_amount(out, hit->unit, hit->used);
@@ -388,8 +388,7 @@ static void note_soft(const struct core *core, const struct budget_scope *scope,
   add_note(notes, note);
 }
 
-/* Noted once per provider: use that it does not report, or that has no known price, does not
- * count. */
+/* Notes, once per provider, that use without a report or a known price does not count. */
 static void note_unknown(const struct core *core, const struct budget_scope *scopes, size_t n,
                          const struct call *call, const json_t *usage, const struct spend *one,
                          json_t **notes) {
@@ -481,7 +480,7 @@ void budget_note_tell(const json_t *note, struct buf *out) {
 
 /* --- what a person adds --- */
 
-/* "tokens", or "MOVEMENT.tokens": its unit and the place in core.added. */
+/* Reads a key ("tokens" or "MOVEMENT.tokens") into its unit and its place in core.added. */
 static bool added_place(const struct workflow *wf, struct str key, enum budget_unit *unit,
                         size_t *place) {
   struct str name = key, movement = {key.p, 0};
@@ -546,7 +545,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   long index = workflow_find(core->workflow, json_view(json_at(stop, "movement")));
   struct buf key = {0};
   if (!str_eq_c(of, "session") && (!str_eq_c(of, "movement") || index < 0))
-    return false; /* a call's begins anew, a day ends */
+    return false; /* a call's begins anew; a day ends by itself */
   enum budget_unit unit = budget_unit_of(name);
   struct budget_scope scope = {.of = index < 0 ? BUDGET_OF_SESSION : BUDGET_OF_MOVEMENT,
                                .index = index < 0 ? 0 : (size_t)index};

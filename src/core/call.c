@@ -130,7 +130,7 @@ bool text_needs_blob(struct str s) {
   return s.n > LIMIT_INLINE_TEXT_BYTES || !utf8_valid(s.p, s.n);
 }
 
-/* UTF-8 with every ill-formed byte as \xNN; NUL stays (it is valid JSON). */
+/* Appends UTF-8 with each ill-formed byte as \xNN; NUL stays (it is valid JSON). */
 static void append_readable(struct buf *b, struct str s) {
   for (size_t i = 0; i < s.n;) {
     size_t len = utf8_decode(s.p + i, s.n - i, NULL);

@@ -19,15 +19,15 @@ static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
     step_restart_call(s, turn, call, false);
 }
 
-/* How long to wait for another attempt at the same provider; -1: there is none. */
+/* Returns the wait before another attempt at the same provider, -1 if there is to be none. */
 static int64_t retry_delay(const struct step *s, const struct call *call,
                            const struct call_result *r, bool once_more, bool may_fall_back) {
   int attempts = once_more ? LIMIT_SILENT_ATTEMPT_COUNT : LIMIT_CALL_ATTEMPT_COUNT;
   if (r->class == CLASS_BUDGET && call->failures + 1 < LIMIT_CALL_ATTEMPT_COUNT)
-    return 0;                                    /* it waits for a person, who adds to the budget */
-  bool report = call->purpose == PURPOSE_REPORT; /* another call tells it all */
+    return 0;                                    /* it waits for a person to add to the budget */
+  bool report = call->purpose == PURPOSE_REPORT; /* another call reports everything */
   if (r->class == CLASS_NOT_FOUND && call->resumed && !call->session_lost && !report)
-    return 0; /* its conversation may be gone: once more without it */
+    return 0; /* its conversation may be gone: try once more without it */
   if ((!once_more && !error_class_is_transient(r->class)) || call->failures + 1 >= attempts)
     return -1;
   if (r->retry_after_ms > LIMIT_RETRY_AFTER_MS &&
@@ -43,16 +43,16 @@ static int64_t retry_delay(const struct step *s, const struct call *call,
   return wait / 2 + (int64_t)s->ev->entropy[15] * (wait / 2) / 255; /* half fixed, half jitter */
 }
 
-/* A backend that answers without saying anything has not answered. A command may be silent: its
- * exit status speaks. */
+/* Returns true if a backend answered without saying anything, which is no answer. A command may be
+ * silent: its exit status speaks. */
 static bool is_silent(const struct core *core, const struct turn *turn, const struct call *call,
                       const struct call_result *r) {
   return r->class == CLASS_NONE && r->structured == NULL && !step_is_command(core, turn, call) &&
          extract_says_nothing(buf_view(&r->text.bytes));
 }
 
-/* A reply that nobody could read (a page of a proxy, say) to work that changes nothing: it may be
- * asked for again. */
+/* Returns true if nobody could read the reply (a proxy's page, say) and the work changes nothing,
+ * so that it may be asked for again. */
 static bool is_garbled(const struct core *core, const struct turn *turn, const struct call *call,
                        const struct call_result *r) {
   bool work = call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REASK ||
@@ -117,7 +117,7 @@ void step_call_end(struct step *s) {
   struct turn *turn = NULL;
   struct call *call = core_call(s->core, s->ev->call, &turn);
   if (call == NULL || call->state != CALL_RUNNING)
-    return; /* cancelled, or of an attempt that is over */
+    return; /* cancelled, or of an earlier attempt */
   assert(s->ev->result != NULL);
   struct call_result r = *s->ev->result; /* borrowed: only its class and message may change */
   int64_t wait = -1;
@@ -141,7 +141,7 @@ void step_call_end(struct step *s) {
     else if (next.n > 0 && (r.elsewhere || error_class_falls_back(r.class)))
       record_put_bytes(&d, MEMBER_FALLBACK, next);
     if (r.text.bytes.n > 0)
-      step_put_text(&d, MEMBER_TEXT, &r.text); /* what came before it failed */
+      step_put_text(&d, MEMBER_TEXT, &r.text); /* the text that came before it failed */
   } else {
     step_put_text(&d, MEMBER_TEXT, &r.text);
   }

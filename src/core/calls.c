@@ -78,7 +78,7 @@ void core_session_key(const struct movement *m, struct str provider, bool common
   buf_str(out, provider);
 }
 
-/* The conversation that an execute call could go on with; NULL when there is none. */
+/* Returns the conversation that an execute call could continue, NULL if there is none. */
 static const char *known_session(const struct step *s, const struct movement *m,
                                  enum call_purpose purpose, struct str provider, bool common) {
   const struct capability *c = capability_find(s->env->providers, provider);
@@ -99,7 +99,7 @@ static void choose_session(const struct step *s, const struct turn *turn, const 
   const struct movement *m = &s->core->workflow->movements[turn->movement];
   const struct capability *c = capability_find(s->env->providers, n->provider);
   bool copies = turn->item > 0;
-  if (n->purpose == PURPOSE_REPORT) { /* report.c knows it */
+  if (n->purpose == PURPOSE_REPORT) { /* report.c finds the conversation */
     request->provider_session = str_from(n->provider_session);
     return;
   }
@@ -131,7 +131,7 @@ static void calls_put_session(struct record_draft *d, const struct call_request 
     record_put_tree(d, MEMBER_SESSION, json_pack("{sb ss}", "resumed", 0, "reason", reason));
 }
 
-/* The model that goes with a provider nobody named a model for. */
+/* Returns the configured model of a provider, for calls that name no model. */
 static struct str own_model(const struct core *core, struct str provider) {
   const json_t *model =
       json_object_getn(json_at(core->config, "provider_models"), provider.p, provider.n);
@@ -153,7 +153,7 @@ static json_t *taken_options(const struct step *s, const json_t *wanted, struct 
   return NULL;
 }
 
-/* A replaced provider is skipped for a while: the one that took over goes first. */
+/* Skips a provider that was replaced a short while ago and asks the one that took over. */
 static void pass_over(const struct step *s, const struct turn *turn, struct step_call *n) {
   const struct core *core = s->core;
   struct str next = n->provider;
@@ -166,7 +166,7 @@ static void pass_over(const struct step *s, const struct turn *turn, struct step
     free(name);
   }
   if (next.n == 0 || str_eq(next, n->provider))
-    return; /* all are behind: the first is as good as any */
+    return; /* all were replaced: the first is as good as any */
   json_t *options = taken_options(s, n->options, next);
   json_decref(n->options);
   n->options = options;
@@ -174,8 +174,8 @@ static void pass_over(const struct step *s, const struct turn *turn, struct step
   n->model = own_model(core, next);
 }
 
-/* One event may begin several calls, so each has random bytes of its own, from which a provider may
- * make the id of a new conversation. */
+/* Prepares the call's token. One event may begin several calls, so each gets random bytes of its
+ * own, from which a provider may make the id of a new conversation. */
 static json_t *prepare_token(const struct step *s, const struct call_request *request) {
   unsigned char entropy[16];
   const json_t *counts =
@@ -186,7 +186,7 @@ static json_t *prepare_token(const struct step *s, const struct call_request *re
   return s->env->prepare(s->env->ctx, request, counts, entropy);
 }
 
-/* The schema itself, or where it was logged first. */
+/* Puts the schema itself, or a reference to where it was logged first. */
 static void calls_put_schema(struct record_draft *d, const struct core *core,
                              const json_t *schema) {
   json_t *schemas = core->schemas;
@@ -198,7 +198,7 @@ static void calls_put_schema(struct record_draft *d, const struct core *core,
   record_put_tree(d, MEMBER_SCHEMA, json_incref((json_t *)schema));
 }
 
-/* The call of its turn that the record is about: its place among others. */
+/* Says which of its turn's calls the record is about. */
 struct call_place {
   int vote, invariant, report; /* each from 1; 0: it is none */
 };
@@ -328,14 +328,14 @@ void step_start_call(struct step *s, struct turn *turn, struct step_call *n) {
   struct call *call = turn_call(turn, request.call);
   assert(call != NULL);
   buf_deinit(&call->prompt);
-  call->prompt = n->prompt.bytes; /* not state: what the effect sends; recovery reads it back */
+  call->prompt = n->prompt.bytes; /* not state: the effect sends it; recovery reads it back */
   n->prompt.bytes = (struct buf){0};
   buf_deinit(&cwd);
   drop_step_call(n);
   step_effect(s, EFFECT_START_CALL, call->id, 0);
 }
 
-/* Whether the next attempt goes on with the conversation of the one before. */
+/* Returns the conversation that the next attempt continues, NULL if it begins a new one. */
 static const char *next_session(const struct step *s, const struct call *call,
                                 const char **reason) {
   const struct capability *c = capability_find(s->env->providers, str_from(call->provider));
@@ -347,7 +347,7 @@ static const char *next_session(const struct step *s, const struct call *call,
     *reason = "it was another provider's";
   else if (can && call->forks && !c->forks)
     *reason = "the backend cannot fork it";
-  else if (can) /* its work so far is not done twice */
+  else if (can) /* so that finished work is not done again */
     return call->provider_session;
   return NULL;
 }

@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* of anything that is counted there */
+enum { MAX_COUNT = LIMIT_MOVEMENTS }; /* the most of anything that is counted there */
 
 /* --- as a record --- */
 
@@ -34,7 +34,7 @@ static json_t *carry_check(const struct core *core) {
                    "exit", core->check.exit);
 }
 
-/* Texts by name; one that a record cannot hold as it is goes on in its readable form. */
+/* Returns texts by name; one that a record cannot hold as it is continues in its readable form. */
 static json_t *carry_kept(const struct kept_text *list) {
   json_t *texts = list != NULL ? json_object() : NULL;
   for (; list != NULL; list = list->next) {
@@ -159,7 +159,7 @@ static bool are_reports(const json_t *texts) {
   return true;
 }
 
-/* The answers of persons that prompts show, by movement. */
+/* Takes the answers of people that prompts show, by movement. */
 static bool take_inputs(const struct fold *f, const json_t *inputs) {
   const char *name;
   json_t *text;
@@ -203,7 +203,7 @@ bool apply_carried(const struct fold *f) {
     if (!fold_take_text(f, MEMBER_TEXT, &core->last_text))
       return false;
     core->has_last_text = true;
-    core->last_text_seq = core->seq + 1; /* the record's */
+    core->last_text_seq = core->seq + 1; /* the number of this record */
   }
   core->turn_count = (long)json_integer_value(json_at(state, "turns"));
   core->iteration_count = (long)json_integer_value(iterations);

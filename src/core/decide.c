@@ -29,7 +29,7 @@ void core_out_deinit(struct core_out *out) {
 
 /* --- turns --- */
 
-/* The options of a judge's call, with its effort. */
+/* Returns the options of a judge's call, with its effort. */
 static json_t *judge_options(const struct step *s, const struct movement *m,
                              const struct step_call *n) {
   json_t *options = step_merged(NULL, m->judge.options);
@@ -154,8 +154,8 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   buf_deinit(&tag);
 }
 
-/* The judgment of a turn without a rule: readable answers that named none, or an expression that
- * cannot be evaluated. Its failure is how the session ends. */
+/* Judges a turn without a rule: the answers named none, or an expression cannot be evaluated.
+ * `failure` is how the session ends. */
 static void no_verdict(struct step *s, struct turn *turn, enum session_outcome failure,
                        const char *reason) {
   static const enum member none[] = {MEMBER_RULE, MEMBER_CONDITION, MEMBER_NEXT,
@@ -172,7 +172,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   step_emit(s, &d);
 }
 
-/* A person's verdict is a stage like others: who said so, and why. */
+/* Records a person's verdict as a stage like others, with who gave it and why. */
 static void put_human_stage(struct step *s, const struct turn *turn) {
   struct record_draft d;
   const char *name = judge_stage_name(STAGE_HUMAN), *matched = stage_outcome_name(OUTCOME_MATCHED);
@@ -185,14 +185,14 @@ static void put_human_stage(struct step *s, const struct turn *turn) {
   step_emit(s, &d);
 }
 
-/* A person's verdict has its stage. */
+/* Returns true if the last stage is a person's verdict. */
 static bool is_said(const struct turn *turn) {
   size_t n = json_array_size(turn->stages);
   struct str stage = json_view(json_at(json_array_get(turn->stages, n - 1), "stage"));
   return n > 0 && str_eq_c(stage, judge_stage_name(STAGE_HUMAN));
 }
 
-/* One step of judging. Returns false when it waits for a call. */
+/* Does one step of judging. Returns false when it waits for a call. */
 static bool judge_turn(struct step *s, struct turn *turn) {
   struct buf why = {0};
   if (turn->verdict != NULL && !is_said(turn)) {
@@ -368,7 +368,7 @@ static bool decide_holds(struct step *s, struct turn *turn) {
 /* Goes on until every open turn waits for something outside. */
 static void advance(struct step *s) {
   bool moved = true;
-  if (s->core->status == SESSION_RUNNING && s->core->awaits_carried) /* nobody was told of it */
+  if (s->core->status == SESSION_RUNNING && s->core->awaits_carried) /* nobody was told about it */
     step_end(s, END_CANCELLED, "it was cut off before it had taken over its parent's state");
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
@@ -381,7 +381,7 @@ static void advance(struct step *s) {
       s->refused = false;
       moved = !decide_holds(s, turn) && advance_turn(s, turn) && !s->refused;
       if (moved)
-        break; /* the turn may be gone now */
+        break; /* the turn may no longer exist */
     }
     if (!moved && s->halt.reason != NULL && is_idle(s->core))
       step_stop_halted(s);
@@ -395,7 +395,7 @@ static void advance(struct step *s) {
 
 /* --- events --- */
 
-/* The clock may have jumped since the wait was recorded. */
+/* Bounds a wait: the clock may have jumped since it was recorded. */
 static int64_t bounded_wait(int64_t ms) {
   return ms < LIMIT_RESET_WAIT_MS ? ms : LIMIT_RESET_WAIT_MS;
 }
@@ -476,7 +476,7 @@ static bool resume_exceeds(struct step *s) {
 
 static void on_resume(struct step *s) {
   people_arm(s);
-  if (!s->core->resumed || is_news(s)) /* else that was recorded and nothing came of it yet */
+  if (!s->core->resumed || is_news(s)) /* else it was recorded, and nothing came of it yet */
     emit_resume(s, s->ev->reason);
   group_settle(s);
   if (resume_exceeds(s))
@@ -581,7 +581,7 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   if (core->status == SESSION_STOPPED && accepts)
     emit_resume(&s, ev->reason);
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
-    people_take(&s); /* a resume goes on */
+    people_take(&s); /* a resume continues */
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

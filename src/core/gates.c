@@ -15,7 +15,7 @@ int gate_exit(const struct turn *turn) {
   return turn->exit == 0 && gate_is_no_pass(turn->tests) ? 1 : turn->exit;
 }
 
-/* If the turn is known to have changed nothing, all stay as they are. */
+/* Marks all gates as stale, unless the turn is known to have changed nothing. */
 void gates_changed(struct core *core, const struct turn *turn) {
   const char *name;
   json_t *gate;
@@ -54,7 +54,7 @@ void gates_take(struct core *core, const json_t *gates) {
   if (!json_is_object(gates))
     return;
   json_decref(core->gates);
-  core->gates = json_deep_copy(gates); /* the record keeps its own */
+  core->gates = json_deep_copy(gates); /* the record keeps its own copy */
   if (json_at(core->config, "rejudges") != NULL)
     return;
   json_object_foreach(core->gates, name, gate) {

@@ -17,7 +17,7 @@ static const struct movement *group_movement(const struct core *core, const stru
   return &core->workflow->movements[turn->movement];
 }
 
-/* A child's place among its group's parts; part_count: it has none. */
+/* Returns a child's place among its group's parts, part_count if it has none. */
 static size_t part_index(const struct core *core, const struct turn *group,
                          const struct turn *child) {
   const struct movement *m = group_movement(core, group);
@@ -52,7 +52,8 @@ void core_group_free(struct turn *turn) {
   turn->joined = (struct joined){0};
 }
 
-/* The list that for_each goes through, as things are; NULL: there is none, or it is too long. */
+/* Returns the list that for_each goes through, as things are now; NULL if there is none or it is
+ * too long. */
 static const json_t *find_items(const struct core *core, const struct movement *m) {
   const json_t *items = m->for_each;
   struct prompt_ref ref;
@@ -159,7 +160,7 @@ static bool take_label(const struct fold *f, const struct turn *turn, const stru
   return rule > 0 || str_eq_c(outcome, AGGREGATE_NONE) || fold_bad(f, "its outcome is unknown");
 }
 
-/* With stop_on: error no child is begun once one has failed. */
+/* Skips the children that have not begun, if the group stops on the first error. */
 static void skip_pending(const struct core *core, struct turn *group) {
   if (!group_movement(core, group)->stops_on_error)
     return;
@@ -187,7 +188,7 @@ bool group_take(const struct fold *f, struct turn *turn) {
     if (!turn->answered)
       return fold_bad(f, "its question was not answered");
     size_t at = (size_t)(part - group->parts);
-    part_clear(part); /* it runs again, with what was answered */
+    part_clear(part); /* it runs again with the person's answer */
     group->part_open--;
     group->part_next = at < group->part_next ? at : group->part_next;
     core_drop_turn(core, turn);
@@ -220,7 +221,7 @@ bool group_take(const struct fold *f, struct turn *turn) {
   return true;
 }
 
-/* The values of a for_each are one list, in the items' order. */
+/* Publishes the values of a for_each as one list, in the order of its items. */
 static void publish_items(struct core *core, const struct turn *turn) {
   const struct movement *m = &core->workflow->movements[group_movement(core, turn)->first_child];
   json_t *values = json_array();

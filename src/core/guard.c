@@ -113,7 +113,7 @@ enum guard_action guard_of_call(const struct core *core, const struct turn *turn
   if (times == 0 || call->tool_count < times || g->on[GUARD_TOOL] == GUARD_IGNORE)
     return GUARD_IGNORE;
   if (g->on[GUARD_TOOL] == GUARD_WARN && call->tool_count > times)
-    return GUARD_IGNORE; /* it was told */
+    return GUARD_IGNORE; /* it has been reported */
   buf_printf(why, "the same tool call %ld times in a row: ", call->tool_count);
   buf_safe(why, buf_view(&call->tool), false);
   return g->on[GUARD_TOOL];

@@ -8,8 +8,8 @@
 
 #include <assert.h>
 
-/* For rules a value also tells whether it stands in the place of one: `sentinel` is true or false,
- * because a member that is missing cannot be asked for. */
+/* Tells rules whether a value is a sentinel: each gets `sentinel`, true or false, because an
+ * expression cannot ask for a missing member. */
 static void tell_sentinels(const struct workflow *wf, json_t *values) {
   for (size_t i = 0; i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
@@ -50,7 +50,7 @@ static json_t *when_env(const struct core *core, const struct turn *turn) {
   json_t *gates = gates_json(core, turn);
   if (gates != NULL)
     json_put(env, "checks", gates);
-  /* A rule may look at its own movement's value: the one of this run, not of an earlier one. */
+  /* A rule may look at its own movement's value: this run's, not an earlier one's. */
   json_object_setn_new(values, m->name.p, m->name.n,
                        turn->structured ? json_incref(turn->structured) : json_null());
   tell_sentinels(core->workflow, values);
@@ -115,7 +115,7 @@ bool judging_of(struct judging_turn *j, const struct core *core, const struct tu
 }
 
 void judging_deinit(struct judging_turn *j) {
-  json_decref(j->env); /* the replies are many and large, and nobody looks at them any more */
+  json_decref(j->env); /* the replies are many and large, and nobody needs them any more */
   j->env = NULL;
   j->count = 0;
 }

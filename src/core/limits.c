@@ -67,7 +67,7 @@ int64_t limits_memory_bytes(struct str text) {
   }
   const char *unit = memchr(memory_units, text.p[text.n - 1], sizeof memory_units - 1);
   for (const char *u = memory_units; unit != NULL && u < unit; u++)
-    n *= UNIT; /* eleven digits at most: far below an overflow */
+    n *= UNIT; /* at most eleven digits, far from an overflow */
   return unit == NULL || n < LEAST_M || n > most_m ? 0 : n * UNIT * UNIT;
 }
 
@@ -113,7 +113,7 @@ bool limits_check_cwd(struct str text, struct err *err) {
                             "leaves the session's working directory: name a folder below it");
 }
 
-/* A text as it is, a number or the like as JSON. */
+/* Writes a text as it is, and any other value as JSON. */
 static void put_value(const json_t *value, struct buf *out) {
   if (json_is_string(value))
     buf_str(out, json_view(value));

@@ -12,7 +12,8 @@ static const struct movement *waiting(const struct core *core) {
   return waits ? &core->workflow->movements[core->next] : NULL;
 }
 
-/* The monitor that must judge before the waiting movement is entered; NULL: none. */
+/* Returns the monitor that must judge before the waiting movement is entered, NULL if there is
+ * none. */
 static const struct monitor *monitor_due(const struct core *core) {
   const struct workflow *wf = core->workflow;
   if (waiting(core) == NULL)
@@ -39,7 +40,7 @@ static bool ignores(const struct monitor *m, size_t movement) {
   return false;
 }
 
-/* No movement stands twice in a cycle, so one place is enough. */
+/* Counts one step of a loop. No movement stands twice in a cycle, so one place is enough. */
 void monitor_step(const struct monitor *m, struct loop_count *loop, size_t movement) {
   if (ignores(m, movement))
     return;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* The path of a text that is one {structured:PATH}; empty: it is something else. */
+/* Returns the path of a text that is exactly one {structured:PATH}, or an empty one. */
 static struct str single_reference(struct str text) {
   size_t n = strlen("{" PROMPT_STRUCTURED);
   text = str_trim(text);

@@ -82,7 +82,7 @@ static void note_answer(const struct fold *f, const struct turn *turn) {
                 fold_has(f, MEMBER_REASON) ? json_text(fold_text(f, MEMBER_REASON)) : NULL));
 }
 
-/* The question as a quotation, then the answer, behind those that the movement had before. */
+/* Keeps the question, as a quotation, and its answer below the movement's earlier ones. */
 static void keep_input(struct core *core, const struct turn *turn, struct str answer) {
   struct str name = people_movement(core, turn)->name, line;
   struct str rest = json_view(json_at(turn->question, "text"));
@@ -125,7 +125,8 @@ static json_t *value_of_answer(const struct fold *f) {
   return value;
 }
 
-/* The rule that a choice stands for; 0: none, as may be in a log that somebody changed. */
+/* Returns the rule that a choice stands for; 0 if there is none, as in a log that was tampered
+ * with. */
 static int chosen_rule(const struct fold *f, const struct turn *turn) {
   size_t choice = (size_t)fold_number(f, MEMBER_CHOICE) - 1;
   json_int_t rule = json_integer_value(json_array_get(json_at(turn->question, "rules"), choice));
@@ -140,7 +141,7 @@ static void take_rule(const struct fold *f, struct turn *turn, int rule) {
     json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
 }
 
-/* The answer is the turn's work. */
+/* Makes the answer the turn's work. */
 static void answer_turn(const struct fold *f, struct turn *turn) {
   const struct movement *m = people_movement(f->core, turn);
   int rule = m->ask && fold_has(f, MEMBER_CHOICE) ? ask_rule(m, fold_text(f, MEMBER_TEXT)) : 0;
@@ -155,7 +156,7 @@ static void answer_turn(const struct fold *f, struct turn *turn) {
     take_rule(f, turn, rule);
 }
 
-/* An answer in a tampered log must not get around a schema. */
+/* Returns true if the answer is valid: one in a tampered log must not get around a schema. */
 static bool answer_fits(const struct fold *f, const struct turn *turn) {
   const struct movement *m = people_movement(f->core, turn);
   const struct schema *schema = m->ask ? m->ask->schema : NULL;
@@ -221,7 +222,7 @@ static long deadline_of(const struct movement *m, const char *kind) {
   return strcmp(kind, "approve") == 0 ? m->approve->deadline_ms : 0;
 }
 
-/* Where the session may go from there, once it is answered. */
+/* Lists where the session may go from there once the question is answered. */
 static json_t *blocks_json(const struct core *core, const struct turn *turn) {
   const struct movement *m = people_movement(core, turn);
   json_t *names = json_array();
@@ -332,7 +333,7 @@ static json_t *approve_question(const struct step *s, const struct turn *turn) {
   return question;
 }
 
-/* The agent's own words are what it wants to know. */
+/* Builds the question of an agent: its own words say what it wants to know. */
 static json_t *input_question(const struct step *s, const struct turn *turn) {
   const struct rule *rule = &people_movement(s->core, turn)->rules[turn->rule - 1];
   struct str text = str_trim(buf_view(&turn->text));
@@ -415,7 +416,7 @@ static const char *answer_word(const struct core_answer *answer, const struct tu
   return json_at(turn->question, "choices") != NULL ? "choice" : "text";
 }
 
-/* Nobody answered in time. */
+/* Takes the default answer when the deadline has passed. */
 static void take_default(struct step *s, const struct turn *turn) {
   const struct movement *m = people_movement(s->core, turn);
   struct core_answer answer = {.says = SAYS_TEXT};
@@ -442,7 +443,8 @@ void people_take(struct step *s) {
   emit_answer(s, turn, answer_word(answer, turn), answer->text, answer);
 }
 
-/* A rejected movement does not run: its group counts it as failed, else on_reject leads on. */
+/* Ends a movement that was rejected before it ran: its group counts it as failed; without a group,
+ * on_reject says what follows. */
 static void end_rejected(struct step *s, struct turn *turn) {
   const struct movement *m = people_movement(s->core, turn);
   struct record_draft d;
@@ -513,7 +515,8 @@ bool people_alone(const struct core *core) {
   return !core_worktree_busy(core);
 }
 
-/* As many as fit into a list of questions; the last says how many more there are. */
+/* Returns as many files as fit into a list of questions; the last entry says how many more there
+ * are. */
 static json_t *first_files(const json_t *files) {
   json_t *first = json_array();
   size_t n = json_array_size(files);

@@ -13,12 +13,12 @@ static struct str from_at(struct str s, size_t n) {
 
 static bool match_at(struct str pattern, struct str path, long *steps);
 
-/* A star and what follows it: tried at each place that it may reach. */
+/* Matches a star and what follows it, at each place that the star may reach. */
 static bool match_star(struct str pattern, struct str path, long *steps) {
   bool deep = str_starts(pattern, "**");
   struct str rest = from_at(pattern, deep ? 2 : 1);
   if (deep && rest.n > 0 && rest.p[0] == '/' && match_at(from_at(rest, 1), path, steps))
-    return true; /* no folder at all */
+    return true; /* the ** stands for no folder at all */
   for (size_t i = 0; i <= path.n; i++) {
     if (match_at(rest, from_at(path, i), steps))
       return true;
@@ -28,11 +28,11 @@ static bool match_star(struct str pattern, struct str path, long *steps) {
   return false;
 }
 
-/* steps: bounds what a pattern with many stars can cost. */
+/* Matches from the start of both. `steps` bounds what a pattern with many stars can cost. */
 static bool match_at(struct str pattern, struct str path, long *steps) {
   while (pattern.n > 0) {
     if (--*steps < 0)
-      return true; /* who writes such a pattern means to protect */
+      return true; /* whoever writes such a pattern wants protection */
     if (pattern.p[0] == '*')
       return match_star(pattern, path, steps);
     bool any = pattern.p[0] == '?' && path.n > 0 && path.p[0] != '/';
@@ -57,7 +57,7 @@ bool protect_matches(struct str pattern, struct str path) {
     return true;
   if (memchr(pattern.p, '/', pattern.n) != NULL)
     return false;
-  for (size_t at = 0; at < path.n; at++) { /* a name anywhere */
+  for (size_t at = 0; at < path.n; at++) { /* the pattern names a file in any folder */
     struct str part = from_at(path, at);
     const char *slash = memchr(part.p, '/', part.n);
     part.n = slash ? (size_t)(slash - part.p) : part.n;

@@ -45,8 +45,7 @@ enum { WRITTEN_BYTES = 32, KEY_SLOT_COUNT = 512 };
 
 static const struct record_key {
   struct str name;
-  char
-      written[WRITTEN_BYTES]; /* ,"name": with zeros behind it: copied whole, whatever its length */
+  char written[WRITTEN_BYTES]; /* ,"name": padded with zeros, so that it is always copied whole */
   uint8_t written_n;
   bool is_tree;
 } keys[] = {
@@ -76,7 +75,7 @@ enum record_type record_type_named(struct str name) {
   return (enum record_type)i;
 }
 
-/* The numbers of the members by a hash of their names, from 1 on; 0: nothing. */
+/* Maps the hash of a member's name to its number, from 1; 0 is an empty slot. */
 static struct {
   pthread_once_t once;
   uint8_t slots[KEY_SLOT_COUNT];
@@ -120,7 +119,7 @@ static char *put_digits(char *at, int value, int digits) {
 }
 
 void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
-  static const char after[] = "--T::.Z"; /* what follows each number */
+  static const char after[] = "--T::.Z"; /* the character after each number */
   time_t seconds = (time_t)(time_ms / 1000);
   struct tm tm;
   gmtime_r(&seconds, &tm);
@@ -128,7 +127,7 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
                          tm.tm_min,         tm.tm_sec,     (int)(time_ms % 1000)};
   char *at = out;
   static const int digits[] = {4, 2, 2, 2, 2, 2, 3};
-  for (size_t i = 0; i < 7; i++) { /* a log writes several a turn: snprintf would be seen */
+  for (size_t i = 0; i < 7; i++) { /* logs write several a turn: snprintf would be too slow */
     at = put_digits(at, numbers[i], digits[i]);
     *at++ = after[i];
   }
@@ -223,7 +222,7 @@ static bool has_text(const struct record_member *m) {
   return m->kind == RECORD_TEXT || m->kind == RECORD_REF;
 }
 
-/* Room for its texts, each with a NUL, and in front of them for its parts. */
+/* Returns the bytes of its texts, each with a NUL, and of its parts, which come first. */
 static size_t text_bytes(const struct record *r) {
   size_t n = r->ts.n + 1 + (r->type < RECORD_TYPE_COUNT ? 0 : r->type_name.n + 1);
   for (size_t i = 0; i < r->count; i++) {
@@ -373,11 +372,11 @@ static void write_parts(const struct record_part *parts, size_t n, struct buf *o
   buf_puts(out, n > 0 ? "]" : "[]");
 }
 
-/* A literal where there is room. */
+/* Appends a literal. There must be room for it. */
 #define write_literal(out, text)                                                                   \
   (memcpy((out)->p + (out)->n, (text), sizeof(text)), (out)->n += sizeof(text) - 1)
 
-/* Text with nothing in it to escape. */
+/* Writes a text that contains nothing to escape. */
 static void write_word(struct str word, struct buf *out) {
   buf_reserve(out, word.n + 3);
   char *at = out->p + out->n;

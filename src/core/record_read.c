@@ -20,7 +20,7 @@ static void put_json(struct record_draft *d, enum member key, json_t *value) {
     record_put_bool(d, key, json_is_true(value));
   else if (json_is_null(value))
     record_put_null(d, key);
-  else /* of a log that may say anything: it is there, and nothing of it can be used */
+  else /* the log may say anything: the member is there, but nothing in it can be used */
     record_put_tree(d, key, json_incref(value));
 }
 
@@ -33,7 +33,7 @@ void record_put_members(struct record_draft *d, const json_t *object) {
   }
 }
 
-enum { COMMON_BYTES = 4 }; /* of the longest name that all records have */
+enum { COMMON_BYTES = 4 }; /* the length of the longest name that all records have */
 
 static bool is_common(struct str key) {
   static const struct str common[] = {STR_INIT("v"),    STR_INIT("seq"),  STR_INIT("ts"),
@@ -76,18 +76,18 @@ void record_read(struct record_draft *d, const json_t *json) {
 
 /* --- its text --- */
 
-/* NULL: it is not JSON. */
+/* Returns the member's value, NULL if it is not JSON. */
 static json_t *member_tree(const struct schema_member *m) {
   struct jscan js;
   struct jscan_result found;
-  size_t quote = m->type == JSON_STRING; /* in front of the value, and behind it */
+  size_t quote = m->type == JSON_STRING; /* one in front of the value, one behind it */
   jscan_init(&js, m->value.p - quote, m->value.n + 2 * quote);
   bool ok = jscan_value(&js, 0, &found) == JSCAN_OK;
   jscan_deinit(&js);
   return ok ? found.value : NULL;
 }
 
-/* Decoded, with a NUL. There is room. */
+/* Returns the decoded text, NUL-terminated. There is room for it. */
 static struct str member_text(const struct schema_member *m, struct buf *texts) {
   size_t from = texts->n;
   if (m->type != JSON_STRING)
@@ -123,7 +123,7 @@ static int64_t member_number(const struct schema_member *m) {
   return m->type == JSON_INTEGER && str_to_long(m->value, &number) ? number : 0;
 }
 
-/* v, seq, ts and type. */
+/* Reads v, seq, ts and type. */
 static void read_common(struct record *r, const struct schema_member *m, struct buf *texts) {
   if (str_eq(m->key, STR("v")))
     r->version = member_number(m);
@@ -142,7 +142,7 @@ bool record_read_members(struct record_draft *d, const struct schema_member *mem
   for (size_t i = 0; i < n; i++)
     bytes += members[i].value.n + 32; /* more than decoding adds */
   assert(texts->n == 0 && texts->max == 0);
-  buf_reserve(texts, bytes); /* texts stay where they are */
+  buf_reserve(texts, bytes); /* so that texts do not move */
   *r = (struct record){.ts = STR(""), .type_name = STR(""), .members = d->members};
   for (size_t i = 0; i < n; i++)
     if (members[i].key.n <= COMMON_BYTES)

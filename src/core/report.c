@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPORT_CALLS = 2 }; /* for one: in the conversation, and in a new one */
+enum { REPORT_CALLS = 2 }; /* for one report: in the conversation, then in a new one */
 
 static const struct movement *report_movement(const struct core *core, const struct turn *turn) {
   return &core->workflow->movements[turn->movement];
@@ -53,8 +53,8 @@ void report_next(const struct movement *m, const struct turn *turn, struct repor
 
 /* --- the decision --- */
 
-/* The last call of the turn that brought its answer, or a report in the same conversation: who
- * worked. NULL: the log of its call is of a program that did not say it. */
+/* Returns the call that did the work: the turn's last one that brought its answer, or a report in
+ * the same conversation. NULL if the log is of a program that did not record it. */
 static const struct call *last_worker(const struct turn *turn) {
   const struct call *last = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)
@@ -141,7 +141,7 @@ bool report_may_call(const struct fold *f, const struct turn *turn) {
   return step.action == REPORT_ASK || fold_bad(f, "its report was asked for often enough");
 }
 
-/* The log's text without the blanks around it is what prompts show. */
+/* Takes a report: prompts show its text without the surrounding blanks. */
 static void take_report(struct turn *turn, const struct contract *contract, uint64_t since,
                         struct str answer, uint64_t seq) {
   struct str text = str_trim(answer);
@@ -197,7 +197,7 @@ static struct str contract_member(const json_t *object, const char *key) {
 static bool is_same_file(struct str a, struct str b) {
   if (a.n != b.n)
     return false;
-  for (size_t i = 0; i < a.n; i++) /* some file systems fold it */
+  for (size_t i = 0; i < a.n; i++) /* some file systems ignore case */
     if ((a.p[i] | 0x20) != (b.p[i] | 0x20))
       return false;
   return true;

@@ -35,7 +35,7 @@ static bool is_one_command(struct str line) {
 }
 
 bool run_covers(struct str entry, struct str command) {
-  static const char both[] = " 2>&1"; /* which agents like to add, and which writes nothing */
+  static const char both[] = " 2>&1"; /* agents like to add it, and it writes no file */
   struct str line = str_trim(command);
   size_t n = sizeof both - 1;
   if (line.n > n && memcmp(line.p + line.n - n, both, n) == 0)

@@ -36,7 +36,7 @@ static json_t *accepted(json_t *options, const struct capability *cap) {
   return NULL;
 }
 
-/* The user's defaults, the file's, the flags' on top. */
+/* Merges the options: the user's defaults, the file's on top, then the flags'. */
 json_t *step_work_options(const struct core *core, const struct movement *m) {
   json_t *base = step_merged(json_at(core->config, "default_options"), m->options);
   json_t *all = step_merged(base, json_at(core->config, "options"));
@@ -44,7 +44,7 @@ json_t *step_work_options(const struct core *core, const struct movement *m) {
   return all;
 }
 
-/* Twice the limit that cut the answer. A log may hold any number. Consumes options. */
+/* Doubles the limit that cut the answer. A log may hold any number. Consumes options. */
 static json_t *raised(json_t *options) {
   if (options == NULL)
     options = json_object();
@@ -71,7 +71,8 @@ int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t mo
 
 /* --- calls --- */
 
-/* Never a shorter prompt than was meant. False: the session stopped, or a child's turn ended. */
+/* Starts a call, unless its prompt had to be cut. Returns false if the session stopped or a child's
+ * turn ended. */
 bool step_start_work(struct step *s, struct turn *turn, struct step_call *n) {
   if (!n->prompt.bytes.cut) {
     step_start_call(s, turn, n);
@@ -132,7 +133,7 @@ static json_t *error_lines(const json_t *errors) {
   return lines;
 }
 
-/* The k-th generation of this round. */
+/* Returns the k-th generation of this round. */
 static const struct call *generation(const struct turn *turn, size_t k) {
   for (const struct call *call = turn->calls; call; call = call->next)
     if (call_generates(call) && k-- == 0)
@@ -207,7 +208,7 @@ struct past {
   struct reask_reply *replies;
   struct reask_run *runs;
   size_t reply_count, run_count;
-  json_t *run_errors; /* owned array: one list a run */
+  json_t *run_errors; /* owned array: one list for each run */
 };
 
 static void past_deinit(struct past *past) {
@@ -222,7 +223,8 @@ static enum reask_end end_of(const struct call *call) {
   return call->class == CLASS_REFUSED ? REASK_REFUSED : REASK_CUT;
 }
 
-/* A model's word on an invariant. False: it cannot be read, so nothing is known. */
+/* Reads a model's verdict on an invariant. Returns false if it cannot be read, so that nothing is
+ * known. */
 static bool read_verdict(const struct step *s, const struct call *call,
                          const struct invariant *invariant, const json_t *value,
                          struct schema_errors *errors) {
@@ -324,7 +326,7 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
         unreadable = call;
         break;
       }
-      if (errors == NULL) /* of a log whose program read a killed command as a verdict */
+      if (errors == NULL) /* an older program read a killed command as a verdict */
         errors = json_array();
       json_array_append_new(past->run_errors, errors);
       past->runs[past->run_count++] =
@@ -341,7 +343,8 @@ static const struct call *shape_gather(const struct step *s, const struct turn *
 
 /* --- how it ends --- */
 
-/* "no valid value after 3 attempts (exhausted): $.a: ...", the first of the last errors. */
+/* Writes, for example, "no valid value after 3 attempts (exhausted): $.a: ...", with the first of
+ * the last errors. */
 static void put_message(const struct reask_step *step, size_t attempts, struct buf *out) {
   json_t *lines = error_lines(step->errors);
   const char *first = json_string_value(json_array_get(lines, 0));
@@ -399,7 +402,7 @@ static void close_value(struct step *s, struct turn *turn, const struct reask_st
   buf_deinit(&message);
 }
 
-/* The question that a person is to answer. */
+/* Builds the question that a person is to answer. */
 static json_t *escalated_question(const struct step *s, const struct turn *turn) {
   const struct movement *m = shape_movement_of(s, turn);
   const struct call *call = last_answered(turn);
@@ -444,7 +447,7 @@ static void take_step(struct step *s, struct turn *turn, const struct reask_step
   }
 }
 
-/* A call that brought neither an answer nor one of the ends that the machine knows. */
+/* Returns the last call if it failed in a way that the machine does not know, else NULL. */
 static const struct call *trouble_of(const struct turn *turn) {
   const struct call *last = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)
@@ -456,7 +459,7 @@ static const struct call *trouble_of(const struct turn *turn) {
   return call_generates(last) && known ? NULL : last;
 }
 
-/* No time is left for another try: trying again on resume would end the same way. */
+/* Returns true if no time is left for another try: it would end the same way after a resume. */
 static bool ended_by_budget(const struct step *s, const struct turn *turn,
                             const struct call *call) {
   const struct structured_config *so = shape_movement_of(s, turn)->structured;

@@ -22,7 +22,7 @@ void spends_deinit(struct spends *spends) {
   *spends = (struct spends){0};
 }
 
-/* A log may hold any number. */
+/* Returns the number, or 0 if it is out of range: a log may hold any. */
 static int64_t bounded(const json_t *n) {
   json_int_t value = json_integer_value(n);
   return value < 0 || value > most ? 0 : value;

@@ -36,7 +36,7 @@ bool session_outcome_from_name(struct str name, enum session_outcome *out) {
   return false;
 }
 
-/* The reasons that are outcomes too. */
+/* Returns true if this outcome is also a reason to stop. */
 static bool state_is_stop(enum session_outcome outcome) {
   return outcome == END_RULE_NO_MATCH || outcome == END_MAX_MOVEMENTS || outcome == END_FAILED;
 }

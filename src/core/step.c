@@ -67,7 +67,7 @@ void step_turn_record(const struct step *s, struct record_draft *d, enum record_
 void step_put_text(struct record_draft *d, enum member key, const struct text *text) {
   struct str view = buf_view(&text->bytes);
   if (text->blob[0] == '\0') {
-    record_put_text(d, key, view); /* checked on entry */
+    record_put_text(d, key, view); /* checked when it came in */
     return;
   }
   record_put_tree(d, key, text_render(view));
@@ -95,11 +95,11 @@ static json_t *method_counts(const struct core *core) {
   return counts;
 }
 
-/* The view where no movement runs. */
+/* Returns the view for a time when no movement runs. */
 static struct prompt_view view_at_end(const struct core *core) {
   return (struct prompt_view){
       .workflow = core->workflow,
-      .movement = core->workflow->movements, /* any: none is named by it */
+      .movement = core->workflow->movements, /* any will do: the view does not name it */
       .task = buf_view(&core->task),
       .previous = buf_view(&core->last_text),
       .has_previous = core->has_last_text,

@@ -26,7 +26,7 @@ void core_first_backend(const struct core *core, const struct turn *turn, const 
   if (step_is_command(core, turn, call)) {
     *provider = STR("command");
     *model = STR("");
-  } else if (call->purpose == PURPOSE_REPORT && call->resumed) { /* who worked goes on */
+  } else if (call->purpose == PURPOSE_REPORT && call->resumed) { /* the one that worked continues */
     *provider = str_from(call->provider);
     *model = str_from(call->model);
   } else if (call->purpose == PURPOSE_EXECUTE || call->purpose == PURPOSE_REPORT) {
@@ -50,7 +50,8 @@ static bool has_lists(const struct workflow *wf, const json_t *config, const str
          json_at(config, "fallback") != NULL;
 }
 
-/* The file's list goes with the provider it was written for; else it is the user's own. */
+/* Returns the providers that may take over: the file's list if the provider is the one it was
+ * written for, else the user's own. */
 const json_t *core_takers(const struct workflow *wf, const json_t *config, size_t movement,
                           bool judges, struct str first) {
   const struct movement *m = &wf->movements[movement];

@@ -15,7 +15,7 @@ struct texts_entry {
   uint32_t field, index;
 };
 
-enum { RECENT_COUNT = 16, RECENT_BYTES = 1024 }; /* at most 16 KiB a session, seldom over 2 */
+enum { RECENT_COUNT = 16, RECENT_BYTES = 1024 }; /* at most 16 KiB a session, seldom more than 2 */
 
 struct texts_recent {
   struct recent_text {
@@ -23,7 +23,7 @@ struct texts_recent {
     size_t n;
     struct texts_entry entry;
   } texts[RECENT_COUNT];
-  size_t next; /* is replaced next */
+  size_t next; /* the one to be replaced next */
 };
 
 static const char *const movement_fields[] = {
@@ -34,7 +34,8 @@ static const char *const movement_fields[] = {
     [TEXT_INSTRUCTION] = "/instruction",
 };
 
-/* A movement's place in the list, and behind it, from 1, that of a child in its group. */
+/* The movement's place in the list is in the low bits; a child's place in its group, from 1, is
+ * above them. */
 enum { CHILD_SHIFT = 16 };
 
 uint32_t texts_child_index(size_t group, size_t child) {
@@ -59,7 +60,7 @@ void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field f
                uint32_t index) {
   uint64_t key[2];
   if (text.n < LIMIT_REF_TEXT_BYTES || t->count >= LIMIT_TEXTS_COUNT)
-    return; /* what is not known is written again */
+    return; /* an unknown text is simply written again */
   if (t->count * 4 >= t->cap * 3) {
     uint32_t cap = t->cap ? t->cap * 2 : 16;
     struct texts_entry *slots = xcalloc(cap, sizeof *slots);
@@ -78,7 +79,8 @@ void texts_add(struct texts *t, struct str text, uint64_t seq, enum text_field f
   t->count++;
 }
 
-/* A turn writes some twenty places: snprintf would be seen. */
+/* Copies a text and returns its end. A turn writes some twenty places: snprintf would be too
+ * slow. */
 static char *texts_put_text(char *at, const char *text) {
   size_t n = strlen(text);
   memcpy(at, text, n + 1);
@@ -109,7 +111,7 @@ static void keep_recent(struct texts *t, struct str text, const struct texts_ent
   *r = (struct recent_text){xstrndup(text.p, text.n), text.n, *entry};
 }
 
-/* A movement that is asked again gets the same words. */
+/* Finds a text that was logged before: a movement that is asked again gets the same words. */
 static const struct texts_entry *texts_seen(struct texts *t, struct str text) {
   uint64_t key[2];
   const struct texts_entry *e = find_recent(t->recent, text);

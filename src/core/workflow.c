@@ -28,8 +28,8 @@ bool build_fail(struct build *b, const char *path, const char *key, const char *
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
 }
 
-/* `permission` says what the agent may do; `edit: true` is another word for edit, and
- * required_permission_mode is a floor. */
+/* Reads the permission. `permission` says what the agent may do, `edit: true` is another way to say
+ * edit, and required_permission_mode is a floor. */
 static bool get_permission(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
   enum permission floor = PERMISSION_READONLY;
@@ -59,7 +59,7 @@ static void get_stages(const json_t *list, struct judge_config *out) {
   }
 }
 
-/* The judges that vote. */
+/* Reads the judges that vote. */
 static bool get_panel(struct build *b, const json_t *judge, const char *path,
                       struct judge_config *out) {
   const json_t *panel = json_at(judge, "panel"), *order = json_at(judge, "order");
@@ -67,7 +67,7 @@ static bool get_panel(struct build *b, const json_t *judge, const char *path,
     out->panel = panel;
     out->agree = (int)json_array_size(panel) / 2 + 1;
     out->rotates = true;
-  } else if (panel != NULL) { /* none */
+  } else if (panel != NULL) { /* the panel is switched off */
     out->panel = NULL;
     out->agree = 0;
     out->rotates = out->split_asks = false;
@@ -125,7 +125,7 @@ static enum on_failure get_on_failure(const json_t *object) {
   BUG("the table of keys has an on_failure that is none");
 }
 
-/* The first error of a schema or of invariants, with its place in them. */
+/* Reports the first error of a schema or of invariants, with its place in them. */
 static bool fail_within(struct build *b, const char *path, const char *key,
                         struct schema_errors *errors) {
   char what[400];
@@ -272,7 +272,7 @@ bool build_movement(struct build *b, const json_t *object, const json_t *workflo
          build_people(b, object, path, m) && build_rules(b, json_at(object, "rules"), path, m);
 }
 
-/* Tags fold ASCII case, so two names that differ only by it would share their tags. */
+/* Folds ASCII case as tags do: two names that differ only in case would share their tags. */
 static void workflow_fold(struct str name, char out[LIMIT_NAME_BYTES]) {
   for (size_t i = 0; i < name.n; i++)
     out[i] = (char)(name.p[i] >= 'a' && name.p[i] <= 'z' ? name.p[i] - 'a' + 'A' : name.p[i]);
@@ -377,7 +377,7 @@ static bool build_all(struct build *b, const json_t *doc) {
 static bool word_number(const char *const *words, struct str name, int *out) {
   for (int i = 0; words[i]; i++)
     if (str_eq_c(name, words[i])) {
-      *out = i + 1; /* behind UNSET */
+      *out = i + 1; /* after UNSET */
       return true;
     }
   return false;

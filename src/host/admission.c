@@ -11,14 +11,14 @@
 struct admission_slot {
   struct str name;
   char *pool;
-  unsigned limit; /* calls at once; 0: none */
+  unsigned limit; /* calls at once; 0: unlimited */
   unsigned open;
   unsigned failures;      /* in a row */
-  bool several;           /* they are of more than one session */
-  const void *last_owner; /* whose the last one was; only compared */
+  bool several;           /* they come from more than one session */
+  const void *last_owner; /* the owner of the last one; only compared */
   unsigned trips;         /* how often the circuit opened without a success since */
   uint64_t open_until_ms; /* the circuit; 0: closed */
-  bool probing;           /* one call tries whether the backend is back */
+  bool probing;           /* one call is trying whether the backend is back */
   uint64_t cool_until_ms;
 };
 
@@ -62,7 +62,7 @@ void admission_use(struct admission *a, const struct provider_registry *registry
   for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
     struct admission_slot *slot = admission_slot_of(a, str_from(p->capability.name));
     if (slot == NULL && a->count == LIMIT_PROVIDER_COUNT)
-      continue; /* names came and went: without a limit of its own */
+      continue; /* names came and went: it gets no limit of its own */
     if (slot == NULL) {
       slot = &a->slots[a->count++];
       slot->name = str_from(xstrdup(p->capability.name));
@@ -107,7 +107,7 @@ enum admission_answer admission_ask(struct admission *a, struct str provider, bo
                                     uint64_t now_ms, struct admission_why *why) {
   struct admission_slot *s = admission_slot_of(a, provider);
   *why = (struct admission_why){0};
-  if (s == NULL) /* its start will say that there is none */
+  if (s == NULL) /* its start will report that there is none */
     return ADMISSION_ADMITTED;
   bool down = s->open_until_ms > now_ms || (s->open_until_ms > 0 && s->probing);
   if (down)
@@ -119,7 +119,7 @@ enum admission_answer admission_ask(struct admission *a, struct str provider, bo
     return has_fallback ? ADMISSION_FALLBACK : ADMISSION_WAIT;
   if (s->limit > 0 && s->open >= s->limit) {
     why->reason = "concurrency";
-    return ADMISSION_WAIT; /* a place comes free soon: no reason to change the backend */
+    return ADMISSION_WAIT; /* a place will be free soon: no reason to change the backend */
   }
   s->probing = s->open_until_ms > 0;
   s->open++;

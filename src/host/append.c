@@ -24,7 +24,7 @@ void batch_clear(struct session_batch *b) {
   *b = (struct session_batch){0};
 }
 
-/* Many sessions in one wave leave holes in the heap; what is free goes back to the system. */
+/* Gives free memory back to the system: many sessions in one wave leave holes in the heap. */
 static void give_back_memory(struct host *host, size_t logged) {
   host->logged_since_trim += logged;
   if (host->logged_since_trim < LIMIT_TRIM_BYTES)
@@ -43,7 +43,7 @@ static void seal(struct session *s, const struct ledger_entry *head) {
   sealer_add(&s->host->sealer, head, s->host->sync_now);
 }
 
-/* The record of a stop or an end is the last one of its decision, so of its batch. */
+/* Seals the log after its decision's last record, if that is a stop or an end. */
 static void seal_end(struct session *s) {
   struct ledger_entry head;
   bool over = s->core.status == SESSION_ENDED || s->core.status == SESSION_STOPPED;
@@ -98,8 +98,8 @@ static void durable(struct session *s, struct str lines) {
   session_maybe_finish(s);
 }
 
-/* From now on nothing leaves the session, and the log is all there is. append_over: no append will
- * call back. */
+/* Breaks the session: from now on nothing leaves it, and the log is all there is. append_over: no
+ * append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over) {
   if (s->life != LIFE_BROKEN) {
     s->broken_err = xmalloc(sizeof *err);
@@ -154,7 +154,7 @@ bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_s
 /* Keeps the batch and tries again, as long as that makes sense. */
 static bool wait_for_space(struct session *s, const struct err *err) {
   if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
-    return false; /* nothing would be lost; somebody wants to leave */
+    return false; /* nothing would be lost, and the session is leaving */
   if (!session_may_wait(s, err, &s->full_since))
     return false;
   uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);

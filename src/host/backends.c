@@ -17,15 +17,15 @@ static void release_profiles(void *owned) {
   profiles_free(owned);
 }
 
-/* providers/ of the user's own folder; false: there is no home. */
+/* Writes the path of providers/ in the user's own folder; false if there is no home. */
 static bool profiles_folder(char *out, size_t size) {
   char dir[PATHS_BYTES];
   struct err err;
   return paths_config(dir, &err) && snprintf(out, size, "%s/providers", dir) < (int)size;
 }
 
-/* `gemini` is a program and a model API. The settings say which one is meant; without any it is the
- * program where that is installed. */
+/* Returns true if a name such as `gemini`, both a program and a model API, means the API. The
+ * settings decide; without any, the program is meant where it is installed. */
 static bool is_api_instead(const struct profile *profile, const json_t *settings) {
   char path[PATHS_BYTES];
   struct err err;
@@ -38,7 +38,7 @@ static bool is_api_instead(const struct profile *profile, const json_t *settings
          (profile->program == NULL || !probe_find_program(profile->program, path, sizeof path));
 }
 
-/* How much of a permission is held, and how a schema is, depends on how the agent is spoken to. */
+/* Notes how much of a permission and of a schema the agent holds: that depends on its transport. */
 static void hold_by_transport(struct provider *provider, const json_t *settings) {
   const struct profile *profile = settings ? provider_profile(provider) : NULL;
   enum transport transport;
@@ -73,7 +73,8 @@ static bool add_profiles(struct provider_registry *reg, const json_t *settings, 
   return ok;
 }
 
-/* A misspelt setting would be found when the call is made: too late. */
+/* Checks the settings now: a misspelt one found only when a call is made would be found too
+ * late. */
 static bool check_settings(const struct provider *p, struct err *err) {
   const struct profile *profile = p->settings ? provider_profile(p) : NULL;
   enum transport transport;

@@ -37,7 +37,7 @@ static void deliver(struct open_call *call) {
   struct session *s = call->session;
   struct event ev = {.kind = EVENT_CALL_END, .call = call->call, .result = &call->result};
   list_remove(&call->session->calls,
-              &call->in_session); /* what it leads to may start the next one at once */
+              &call->in_session); /* what this leads to may start the next call at once */
   s->delivering++;
   session_event(s, &ev);
   s->delivering--;
@@ -110,8 +110,8 @@ struct open_call *session_open_call(struct session *s, long id) {
   return open;
 }
 
-/* A structured value that a record could not hold, or that a reader of the log could not parse, is
- * left out; the text that it came with stays. */
+/* Leaves out a structured value that a record could not hold or a reader of the log could not
+ * parse; the text that it came with stays. */
 static void bound_structured(struct call_result *result) {
   if (result->structured == NULL)
     return;
@@ -143,7 +143,7 @@ static void on_news(void *ctx, const struct provider_news *news) {
   session_event(s, &ev);
 }
 
-/* A record holds UTF-8 only. */
+/* Makes a text readable where it is not UTF-8, which is all that a record holds. */
 static void make_readable(struct buf *text) {
   struct buf readable = {0};
   if (utf8_valid(buf_c(text), text->n))
@@ -171,7 +171,7 @@ static void keep_result(struct open_call *call) {
   write_blobs(call);
 }
 
-/* A tree that is too large, or cannot be read, is not looked at again. */
+/* Notes that a tree is too large or unreadable; it is not examined again. */
 static void note_unseen(struct open_call *call) {
   struct session *s = call->session;
   if (s->unseen == NULL)
@@ -233,7 +233,7 @@ void session_call_done(void *ctx, struct call_result *result) {
 
 /* --- effects --- */
 
-/* A call that could not even be started reports from the loop, as all do. */
+/* Reports a call that could not even be started, from the loop, as for all calls. */
 static void on_late_closed(uv_handle_t *handle) {
   deliver(handle->data);
 }
@@ -285,7 +285,7 @@ static struct grant *grant_of(const struct session *s, long call) {
   return NULL;
 }
 
-/* A call that waited at the gate was admitted, or must go elsewhere. */
+/* Starts a call that waited at the gate and was admitted, or reports that it must go elsewhere. */
 void session_on_gate(void *owner, long id, enum admission_answer answer,
                      const struct admission_why *why) {
   struct session *s = owner;
@@ -306,7 +306,7 @@ void session_on_gate(void *owner, long id, enum admission_answer answer,
   tell_admission(s, id, answer, why);
 }
 
-/* True: the call has a place. Else the session was told what the gate said. */
+/* Returns true if the call has a place; otherwise the session has been told what the gate said. */
 static bool pass_gate(struct session *s, const struct turn *turn, const struct call *call,
                       bool *waited) {
   struct admission_why why;
@@ -320,7 +320,7 @@ static bool pass_gate(struct session *s, const struct turn *turn, const struct c
                                           core_next_backend(&s->core, turn, call).n > 0, &why);
   if (answer == ADMISSION_ADMITTED)
     return true;
-  if (answer != ADMISSION_WAIT || why.reason != NULL) /* else it may not have to wait */
+  if (answer != ADMISSION_WAIT || why.reason != NULL) /* otherwise it may not have to wait */
     tell_admission(s, call->id, answer, &why);
   return false;
 }
@@ -346,7 +346,7 @@ static void start_provider(struct open_call *open) {
   open->run = open->provider->ops->start(open->provider, open->env, &open->request, &sink);
 }
 
-/* The tree has been examined. Meanwhile the call may no longer be wanted. */
+/* Goes on after the tree has been examined. Meanwhile the call may have become unwanted. */
 static void on_looked(void *ctx) {
   struct open_call *open = ctx;
   struct call_result cancelled = {0};
@@ -374,7 +374,7 @@ static bool wants_changes(struct open_call *open) {
   return open->looks && s->unseen == NULL;
 }
 
-/* Nobody can tell whose changes are whose. */
+/* Marks calls that overlap: nobody can tell whose changes are whose. */
 static void note_shared(struct open_call *open) {
   LIST_EACH(struct open_call, other, in_session, &open->session->calls)
     if (other != open && other->changes != NULL)
@@ -395,7 +395,7 @@ static void look_first(struct open_call *open) {
   open->changes = changes_begin(&spec, on_looked, open);
 }
 
-/* A path below that folder. False: it cannot be used. */
+/* Returns true if the folder, which lies below the other one, can be used. */
 static bool can_use_folder(const char *top_path, const char *name, struct call_result *cannot) {
   struct err err;
   bool ok = name == NULL || limits_check_cwd(str_from(name), &err);
@@ -416,7 +416,8 @@ static bool can_use_folder(const char *top_path, const char *name, struct call_r
   return fd >= 0;
 }
 
-/* The environment of the folder that its movement works in. False: it cannot be used. */
+/* Gives the call the environment of the folder that its movement works in. Returns false if it
+ * cannot be used. */
 static bool use_folder(struct open_call *open, const struct turn *turn,
                        struct call_result *cannot) {
   struct session *s = open->session;
@@ -445,7 +446,8 @@ static bool use_folder(struct open_call *open, const struct turn *turn,
   return true;
 }
 
-/* While it waited for its place, others used up what the user's sessions may use today. */
+/* Returns true if, while the call waited for its place, others used up what the user's sessions may
+ * use today. */
 static bool day_ended_meanwhile(const struct open_call *open, struct call_result *cannot) {
   struct session *s = open->session;
   struct budget_hit hit;
@@ -465,7 +467,7 @@ static void start_call(struct session *s, long id) {
   bool waited;
   if (call == NULL || call->state != CALL_RUNNING || s->core.status != SESSION_RUNNING ||
       session_is_leaving(s) || s->host->draining || is_open(s, id))
-    return; /* the session stopped or stops meanwhile, or its answer was given */
+    return; /* the session stopped or is stopping, or the answer was given */
   if (!session_takes_folder(s, id) || !pass_gate(s, turn, call, &waited))
     return;
   struct open_call *open = session_open_call(s, id);

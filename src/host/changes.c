@@ -19,10 +19,10 @@ struct changes {
   char *cwd, *name;
   char *own_folders[4];
   struct tree *tree;
-  enum changes_job job; /* of the work under way */
-  enum tree_step step;  /* what came of the last one */
-  bool busy;            /* between begin and on_ready, end and on_done */
-  bool ok;              /* the program ended with 0 */
+  enum changes_job job; /* of the work in progress */
+  enum tree_step step;  /* the result of the last one */
+  bool busy;            /* between begin and on_ready, or end and on_done */
+  bool ok;              /* the program ended with status 0 */
   struct buf output;    /* of the program */
   uv_work_t work;
   void (*then)(void *ctx);
@@ -69,7 +69,7 @@ static void on_git(void *ctx, struct process_result *result) {
   changes_go_on(c);
 }
 
-/* A program that could not be started counts as one that failed. */
+/* Runs git. A program that could not be started counts as one that failed. */
 static void run_git(struct changes *c) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
   const struct tree *t = c->tree;

@@ -51,7 +51,7 @@ static void config_names(const char *names[ARRAY_LEN(config_keys)]) {
     names[i] = config_keys[i].name;
 }
 
-/* An error of config.yaml, at its node. */
+/* Sets an error of config.yaml at its node. */
 static bool wrong(struct err *err, const char *path, const struct yaml_node *at, const char *what) {
   return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
 }
@@ -186,7 +186,7 @@ static bool config_read_reset_wait(struct config *config, const char *path,
   return true;
 }
 
-/* Its address is read by the store. */
+/* Checks the address; the store itself reads it. */
 static bool config_read_store(struct config *config, const char *path, const struct yaml_node *node,
                               struct err *err) {
   (void)config;
@@ -345,7 +345,7 @@ static bool read_templates(struct config *config, const char *dir, struct err *e
   return config_templates(config, folder, err);
 }
 
-/* Values of all these are secrets. */
+/* Gathers the variables whose values are secrets. */
 static void gather_hidden(struct config *config) {
   size_t n = 0, i;
   json_t *name;
@@ -425,7 +425,7 @@ static void config_set_string(json_t *object, const char *key, const char *value
     json_object_set_new(object, key, json_string(value));
 }
 
-/* The models that the user gave to single providers. */
+/* Puts the models that the user has set for single providers. */
 static void set_provider_models(json_t *config, json_t *providers) {
   const char *name;
   json_t *settings, *models = json_object();

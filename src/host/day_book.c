@@ -110,7 +110,7 @@ static void book_turn(struct day_book *book) {
   book_remove_old(folder, now_ms);
 }
 
-/* "tokens nanodollars milliseconds calls provider" */
+/* Reads a line "tokens nanodollars milliseconds calls provider". */
 static void book_read_line(struct day_book *book, struct str line) {
   int64_t used[BUDGET_UNITS] = {0};
   int at = 0;
@@ -140,7 +140,7 @@ static void book_read(struct day_book *book) {
       left -= (size_t)(end + 1 - from);
       from = end + 1;
     }
-    bool foreign = left == sizeof book->tail; /* no line of ours is as long */
+    bool foreign = left == sizeof book->tail; /* no line of ours is that long */
     book->tail_bytes = foreign ? 0 : left;
     memmove(book->tail, from, book->tail_bytes);
   }
@@ -161,7 +161,7 @@ void day_book_add(struct day_book *book, struct str provider, const int64_t used
                STR_ARG(provider));
   bool fits = n > 0 && (size_t)n < sizeof line;
   if (book->fd > 0 && fits && write(book->fd, line, (size_t)n) == n)
-    return; /* it is read back as the others' are */
+    return; /* it is read back like the others' */
   book_take(book, provider, used);
 }
 

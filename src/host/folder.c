@@ -25,7 +25,7 @@
 struct folder_right {
   int fd;
   char *file;
-  json_t *said; /* what stands in it */
+  json_t *said; /* its contents */
 };
 
 static const char suffix[] = ".lock";
@@ -105,7 +105,7 @@ static bool names_right(const char *name) {
   return n > sizeof suffix - 1 && strcmp(name + n - (sizeof suffix - 1), suffix) == 0;
 }
 
-/* True: it is somebody's, holder says whose. */
+/* Returns true if somebody holds the folder; `holder` then says who. */
 static bool is_taken(const char *locks, const struct folder_ask *ask,
                      struct folder_holder *holder) {
   DIR *dir = opendir(locks);
@@ -150,7 +150,7 @@ static struct folder_right *right_make(const char *locks, const struct folder_as
   return NULL;
 }
 
-/* Whoever has it may look at all rights, and make one. -1: err is set. */
+/* Takes the lock under which one may look at all rights and make one. Returns -1 with err set. */
 static int lock_all(const char *locks, struct err *err) {
   struct buf file = {0};
   buf_printf(&file, "%s/%s", locks, mutex_name);

@@ -15,7 +15,7 @@ struct folder_waiter {
   struct list_node in_queue;
   struct session *session;
   long call;
-  unsigned round;               /* it was asked for in */
+  unsigned round;               /* the round in which it was last asked for */
   char told_of[STORE_ID_BYTES]; /* whom its session was told to wait for; "": nobody yet */
 };
 
@@ -48,7 +48,8 @@ static void folder_arm(struct folder_queue *q, uint64_t ms) {
 
 enum folder_answer { FOLDER_MINE, FOLDER_TAKEN, FOLDER_SOON };
 
-/* Without a place for rights a session goes on: it is told once. */
+/* Asks for the right to the folder. If there is no place for rights, the session goes on and is
+ * told so once. */
 static enum folder_answer folder_ask_for(struct session *s, struct folder_holder *holder) {
   struct err err = {0};
   char *real = realpath(s->env.cwd, NULL);
@@ -112,7 +113,8 @@ static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
   }
 }
 
-/* A session may do anything when told, so the list is searched from its start each time. */
+/* Asks for each waiter's folder. A session may do anything when told, so the list is searched from
+ * its start each time. */
 static void folder_on_timer(uv_timer_t *timer) {
   struct folder_queue *q = timer->data;
   bool more = true;
@@ -130,7 +132,7 @@ static void folder_on_timer(uv_timer_t *timer) {
   folder_arm(q, LIMIT_FOLDER_POLL_MS);
 }
 
-/* Only a session that edits, here, and that was not told that others do not matter. */
+/* Returns true for a session that edits here and was not told to ignore others. */
 static bool needs_folder(const struct session *s) {
   return s->core.edits && s->folder == NULL && !s->folder_free && s->env.cwd != NULL &&
          !s->core.worktree.made && !json_is_false(json_at(s->core.config, "lock"));

@@ -21,8 +21,8 @@
 struct fork_place {
   struct str movement;
   long run;           /* 0: the last one */
-  uint64_t seq;       /* of its turn_start; 0: none was found */
-  struct buf entered; /* what there is to choose from, for a message */
+  uint64_t seq;       /* the seq of its turn_start; 0: none was found */
+  struct buf entered; /* the choices, for a message */
 };
 
 static bool fork_parse_from(const char *from, struct fork_place *place, struct err *err) {
@@ -97,7 +97,7 @@ static bool fold_until(struct fork *f, const struct store_ref *ref, uint64_t end
   return ok || err_wrap(err, "the log is damaged");
 }
 
-/* The texts, each in a blob where it needs one: the new session's log refers to that. */
+/* Keeps a text, in a blob if it needs one: the new session's log refers to that. */
 static bool keep_text(struct text *text, struct str bytes, const struct store *store,
                       struct err *err) {
   buf_str(&text->bytes, bytes);
@@ -171,7 +171,7 @@ bool fork_read_end(struct fork *f, const struct store_ref *ref, const char *move
 
 /* --- what is to be other --- */
 
-/* The rest of the document was linted when its session began. */
+/* Lints the changed document, which was linted as a whole when its session began. */
 static bool fork_lint(const json_t *doc, const struct provider_registry *registry,
                       struct err *err) {
   struct err_list errors = {0}, warnings = {0};
@@ -202,7 +202,7 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
     return err_wrap(err, "the new instruction");
   workflow_unref(f->workflow);
   f->workflow = workflow;
-  free(f->workflow_path); /* that file has another one */
+  free(f->workflow_path); /* that file holds another workflow */
   f->workflow_path = NULL;
   return true;
 }
@@ -227,7 +227,7 @@ void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
   buf_str(&f->more, wish->more);
 }
 
-/* The worktree begins where the parent's branch is: there is its work. */
+/* Lets the worktree begin where the parent's branch is, since that has its work. */
 static void settle_place(struct fork *f) {
   const struct worktree *own = &f->core.worktree;
   json_t *set = json_deep_copy(json_object_get(f->config, "workspace"));

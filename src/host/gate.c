@@ -17,16 +17,16 @@ struct gate_entry {
   char *provider;
   bool has_fallback;
   const char *reason;       /* of the last answer; static text. NULL: nobody was told to wait */
-  uint64_t until_ms;        /* of the last answer; 0: when a place comes free */
-  struct gate_asked *asked; /* the store is asked for a place now: it has one here */
-  bool full;                /* it waits for a place of the store's */
-  uint64_t retry_ms;        /* asked for again then; 0: by turns */
+  uint64_t until_ms;        /* of the last answer; 0: until a place is free */
+  struct gate_asked *asked; /* the store is being asked for a place; it has one here */
+  bool full;                /* it waits for one of the store's places */
+  uint64_t retry_ms;        /* when to ask again; 0: when it is its turn */
 };
 
-/* A place that the store is asked for; this may outlive the entry and the gate. */
+/* A request to the store for a place; it may outlive the entry and the gate. */
 struct gate_asked {
   struct list_node in_gate;
-  struct gate *gate;               /* NULL: it is gone */
+  struct gate *gate;               /* NULL: the gate is gone */
   struct gate_entry *entry;        /* NULL: nobody wants it any more */
   char pool[LIMIT_POOL_BYTES + 1]; /* of the entry's provider */
   uv_loop_t *loop;
@@ -68,7 +68,8 @@ static uint64_t gate_earlier(uint64_t a, uint64_t b) {
   return a == 0 || (b > 0 && b < a) ? b : a;
 }
 
-/* At the earliest time that somebody waits for; at once when a place may have come free. */
+/* Sets the timer to the earliest time that somebody waits for, or to now when a place may be
+ * free. */
 static void gate_arm(struct gate *g) {
   uint64_t first = 0;
   for (const struct gate_entry *e = g->first; e; e = e->next)
@@ -127,7 +128,8 @@ static void gate_on_seat(void *ctx, enum seat_answer answer, struct seat *seat) 
   g->told(e->owner, e->call, ADMISSION_WAIT, &why);
 }
 
-/* While no place is free, calls go one by one, in order. */
+/* Returns true if an earlier call waits for a place of the same pool: while none is free, calls go
+ * one by one, in order. */
 static bool gate_is_behind(const struct gate *g, const struct gate_entry *e, const char *pool) {
   for (const struct gate_entry *other = g->first; other != NULL && other != e; other = other->next)
     if (other->full && strcmp(admission_pool(&g->admission, str_from(other->provider)), pool) == 0)
@@ -143,7 +145,8 @@ static void gate_ask_store(struct gate *g, struct gate_entry *e, const char *poo
   seat_ask(g->store, g->timer->loop, pool, gate_on_seat, e->asked);
 }
 
-/* Calls that are open at a pool have a place each, but for those that are older than its limit. */
+/* Gives up places at a pool until there is one for each open call, except calls older than its
+ * limit. */
 static void gate_trim(struct gate *g, const char *pool) {
   size_t open = admission_pool_open(&g->admission, pool), held = 0;
   LIST_EACH(struct gate_asked, asked, in_gate, &g->asked)
@@ -156,7 +159,7 @@ static void gate_trim(struct gate *g, const char *pool) {
   }
 }
 
-/* A pause that the backend asked of this worker is for all of them. */
+/* Passes on a pause that the backend asked of this worker: it holds for all of them. */
 static void gate_tell_pause(struct gate *g, struct str provider, uint64_t before_ms) {
   struct admission_look look;
   admission_look_at(&g->admission, provider, &look);
@@ -174,7 +177,7 @@ void gate_seats(struct gate *g) {
 
 /* --- the queue --- */
 
-/* May it go now? WAIT with e->asked: the store is asked. */
+/* Asks whether the call may go now. WAIT with e->asked set: the store is being asked. */
 static enum admission_answer gate_try(struct gate *g, struct gate_entry *e,
                                       struct admission_why *why) {
   struct str provider = str_from(e->provider);
@@ -185,7 +188,7 @@ static enum admission_answer gate_try(struct gate *g, struct gate_entry *e,
   enum admission_answer answer =
       admission_ask(&g->admission, provider, e->has_fallback, now_of(g), why);
   if (answer != ADMISSION_ADMITTED || look.limit == 0) {
-    e->full = false; /* nobody of its pool waits behind it for that */
+    e->full = false; /* nobody in its pool waits behind it because of that */
     return answer;
   }
   if (gate_is_behind(g, e, pool)) {
@@ -213,7 +216,7 @@ static void gate_on_timer(uv_timer_t *timer) {
     }
     e->retry_ms = 0;
     enum admission_answer answer = gate_try(g, e, &why);
-    bool news = why.until_ms > 0 && why.reason != e->reason; /* it waits for something else now */
+    bool news = why.until_ms > 0 && why.reason != e->reason; /* it now waits for something else */
     e->until_ms = why.until_ms;
     e->reason = why.reason;
     if (answer == ADMISSION_WAIT && !news) {
@@ -228,12 +231,12 @@ static void gate_on_timer(uv_timer_t *timer) {
     *at = e->next;
     g->told(e->owner, e->call, answer, &why);
     gate_entry_free(e);
-    at = &g->first; /* whoever was told may have dropped entries: from the start again */
+    at = &g->first; /* the receiver may have dropped entries: start again */
   }
   gate_arm(g);
 }
 
-/* Somebody waits for a place here that comes free. */
+/* Returns true if somebody waits for a place that becomes free here. */
 static bool waits_for(const struct gate *g, struct str provider) {
   const struct gate_entry *e = g->first;
   while (e != NULL && (e->asked != NULL || e->full || !str_eq_c(provider, e->provider)))
@@ -249,7 +252,7 @@ enum admission_answer gate_ask(struct gate *g, void *owner, long call, struct st
                            .provider = xstrndup(provider.p, provider.n),
                            .has_fallback = has_fallback};
   enum admission_answer answer;
-  if (waits_for(g, provider)) { /* a free place is for the queue */
+  if (waits_for(g, provider)) { /* the queue gets a free place */
     answer = admission_ask(&g->admission, provider, has_fallback, now_of(g), why);
     if (answer == ADMISSION_ADMITTED) {
       gate_undo(g, e);
@@ -295,7 +298,7 @@ void gate_drop(struct gate *g, const void *owner, long call) {
       e->asked->entry = NULL;
       gate_undo(g, e);
     }
-    g->due = g->due || e->full; /* others were behind it */
+    g->due = g->due || e->full; /* others were waiting behind it */
     gate_entry_free(e);
   }
   gate_arm(g);

@@ -49,7 +49,7 @@ static bool git_ends_with(const char *text, const char *end) {
   return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* A merge driver gives way to what git itself does; a filter to nothing. */
+/* Returns what replaces a setting: git's own merge for a merge driver, nothing for a filter. */
 static const char *instead_of(const char *key) {
   if (git_ends_with(key, ".driver"))
     return "git merge-file --marker-size=%L %A %O %B";
@@ -153,7 +153,7 @@ void git_take_drivers(struct git *git, const struct git_answer *answer) {
   for (size_t at = 0; at < answer->out.n;) {
     const char *key = answer->out.p + at;
     size_t n = strnlen(key, answer->out.n - at);
-    json_t *name = json_stringn(key, n); /* NULL: not UTF-8 */
+    json_t *name = json_stringn(key, n); /* NULL: it is not UTF-8 */
     if (name != NULL && json_array_size(git->drivers) < LIMIT_GIT_DRIVER_COUNT)
       json_array_append_new(git->drivers, name);
     else

@@ -21,7 +21,7 @@
 
 /* --- events --- */
 
-/* Random bytes are fetched for many events at once and used once. */
+/* Fills in the time and random bytes, which are fetched for many events at once and used once. */
 static void fill_event(struct host *host, struct event *ev) {
   ev->time_ms = clock_real_ms();
   if (host->entropy_left < sizeof ev->entropy) {
@@ -170,7 +170,8 @@ void host_deinit(struct host *host) {
   *host = (struct host){0};
 }
 
-/* Within a millisecond (and while the clock is behind) a counter of 12 bits makes the order. */
+/* Makes a new id. Within a millisecond (and while the clock is behind) a counter of 12 bits keeps
+ * the order. */
 void session_id_new(struct host *host, char out[STORE_ID_BYTES]) {
   enum { COUNTS = 1 << 12 };
   unsigned char b[16];
@@ -178,7 +179,7 @@ void session_id_new(struct host *host, char out[STORE_ID_BYTES]) {
   random_fill(b, sizeof b);
   if (ms > host->id_ms) {
     host->id_ms = ms;
-    host->id_count = b[7]; /* low: there is room to count up */
+    host->id_count = b[7]; /* it starts low, so that there is room to count up */
   } else if (++host->id_count == COUNTS) {
     host->id_ms++;
     host->id_count = 0;
@@ -267,7 +268,7 @@ static void use_setup(struct session *s, const struct session_setup *setup) {
                                  .api = s->host->api};
 }
 
-/* The first record of a session in a shared store names who may take it. */
+/* Adds to the first record of a session in a shared store who may take it. */
 static json_t *config_of(const struct host *host, const struct session_params *params,
                          const char *id) {
   json_t *config = reports_config(host, params->workflow, id, params->config);
@@ -302,7 +303,7 @@ struct session *host_start(struct host *host, const struct session_params *param
     const json_t *on = json_object_get(params->config, "on");
     if (host->sync_now && on == NULL)
       s->log = store_create(host->store, id, err);
-    else /* not on the loop, which many share */
+    else /* elsewhere, not on the loop that many share */
       s->log = store_create_later(host->store, id, err);
     ok = s->log != NULL;
     if (ok)
@@ -329,12 +330,13 @@ struct session *host_start(struct host *host, const struct session_params *param
   json_decref(config);
   host_gather(s, &out);
   session_flush(s);
-  reports_write(s); /* of a session that is forked: those that it takes over */
+  reports_write(s); /* for a fork, the ones that it takes over */
   session_set_life(s, LIFE_RUNNING);
   return s;
 }
 
-/* Before a call is repeated, or the session ends: what was started for it and outlived its shim. */
+/* Ends what was started for a call and outlived its shim, before the call is repeated or the
+ * session ends. */
 static void end_leftovers(struct session *s) {
   char text[128];
   size_t n = s->may_have_leftovers ? leftover_end(s->core.session) : 0;
@@ -379,7 +381,7 @@ void host_begin(struct session *s) {
 
 void host_accept(struct session *s, const char *reason, const struct core_steer *steer) {
   struct event ev = {.kind = EVENT_ACCEPT, .reason = reason, .steer = steer};
-  session_set_life(s, LIFE_STOPPING); /* somebody waits for the answer */
+  session_set_life(s, LIFE_STOPPING); /* somebody is waiting for the answer */
   session_event(s, &ev);
 }
 
@@ -392,7 +394,7 @@ bool host_reply(struct session *s, struct core_answer *answer, uint64_t *questio
   ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);
   if (ok)
     *question = core_turn(&s->core, answer->turn)->question_seq;
-  if (ok && !goes) /* somebody waits for it */
+  if (ok && !goes) /* somebody is waiting for it */
     session_set_life(s, LIFE_STOPPING);
   if (ok)
     session_event(s, &ev);
@@ -404,7 +406,7 @@ void host_drain(struct session *s) {
   struct event ev = {.kind = EVENT_DRAIN};
   session_event(s, &ev);
   if (s->calls.count == 0 &&
-      s->jobs.count == 0) /* none has left, or it only waits for space on the disk */
+      s->jobs.count == 0) /* all of them have left, or it only waits for space on the disk */
     host_stop(s, "shutdown", "the program that ran it was stopped");
 }
 

@@ -29,7 +29,7 @@ void input_listen(struct input *in) {
 }
 
 void input_forget(void) {
-  (void)tcflush(STDIN_FILENO, TCIFLUSH); /* fails where it is no terminal */
+  (void)tcflush(STDIN_FILENO, TCIFLUSH); /* this fails where there is no terminal */
 }
 
 void input_rest(struct input *in) {

@@ -36,7 +36,7 @@ static bool bounds(const struct budget *budget, enum budget_unit unit) {
   return budget != NULL && (budget->limit[unit] >= 0 || budget->call[unit] >= 0);
 }
 
-/* A budget that holds in this movement is one of this unit. */
+/* Returns true if a budget that applies to this movement limits this unit. */
 static bool is_bounded(const struct workflow *wf, size_t movement, enum budget_unit unit) {
   const struct movement *m = &wf->movements[movement];
   return bounds(wf->budget, unit) || bounds(m->budget, unit) ||

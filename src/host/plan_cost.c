@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One turn more: the best of what can come behind each movement. True: something grew. */
+/* Adds one turn: the best of what can follow each movement. Returns true if something grew. */
 static bool plan_step(const struct workflow *wf, const double *weights, const double *before,
                       double *after) {
   bool grew = false;
@@ -37,7 +37,7 @@ double plan_worst(const struct workflow *wf, const double *weights) {
   for (size_t i = 0; i < n; i++)
     most = weights[i] > most ? weights[i] : most;
   sum = now[wf->initial];
-  if (grows && turn < turns) /* so many turns are not walked: each is at most the worst one */
+  if (grows && turn < turns) /* the turns not walked: each costs at most the worst one */
     sum += (double)(turns - turn) * most;
   if (endless && grows && turn == turns)
     sum = -1;

@@ -96,14 +96,15 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
 struct flight {
   const struct preflight *p;
   struct err_list *errors, *warnings;
-  bool placed; /* what is looked at stands in the file: */
+  bool placed; /* what is being examined has a place in the file: */
   size_t movement;
-  char key[48]; /* of that movement, else of the workflow */
+  char key[48]; /* of that movement, otherwise of the workflow */
 };
 
 /* --- telling --- */
 
-/* Looked for only where something is said: most workflows have no mistake. Returns the file. */
+/* Finds the place and returns the file. Called only when there is something to report: most
+ * workflows have no mistake. */
 static const char *flight_place(const struct flight *f, int *line, int *column) {
   char own[DOC_PATH_BYTES], path[DOC_PATH_BYTES];
   const struct movement *m = &f->p->workflow->movements[f->movement];
@@ -164,7 +165,7 @@ static void flight_say(struct flight *f, struct err_list *list, const char *fmt,
 
 /* --- flags --- */
 
-/* The names in --provider MOVEMENT=P must be movements. */
+/* Checks that the names in --provider MOVEMENT=P are movements. */
 static void check_names(struct flight *f) {
   const struct workflow *wf = f->p->workflow;
   const char *name, **names = xcalloc(wf->movement_count + 1, sizeof *names);
@@ -197,7 +198,7 @@ static enum ready ready_now(const struct flight *f, const struct reach_part *par
   const char *cwd = json_string_value(json_object_get(f->p->config, "cwd"));
   enum ready ready = READY_YES;
   if (provider == NULL || cwd == NULL)
-    return READY_YES; /* said elsewhere */
+    return READY_YES; /* reported elsewhere */
   const bool judges = part->role != REACH_WORK;
   const struct ready_call call = {.model = who->model,
                                   .cwd = cwd,
@@ -214,7 +215,7 @@ static enum ready ready_now(const struct flight *f, const struct reach_part *par
   return ready;
 }
 
-/* Then nothing that is installed here counts. */
+/* Returns true if the movement runs in a container: nothing installed here counts there. */
 static bool in_container(const struct flight *f, const struct movement *m,
                          const struct capability *c, bool command) {
   struct sandbox_choice choice;
@@ -235,7 +236,7 @@ static enum ready ready_of(const struct flight *f, const struct reach_part *part
   return ready_now(f, part, who, err);
 }
 
-/* Enough of them must be able to answer; of the others it is said. */
+/* Checks that enough of them can answer, and reports the others. */
 static void check_ready(struct flight *f, const struct reach_part *part) {
   struct err why[REACH_WHO_COUNT] = {0};
   enum ready ready[REACH_WHO_COUNT];
@@ -257,7 +258,7 @@ static void check_ready(struct flight *f, const struct reach_part *part) {
   buf_deinit(&all);
 }
 
-/* Somebody who judges, votes or corrects. */
+/* Checks a provider that judges, votes or corrects. */
 static bool check_judges(struct flight *f, const struct reach_part *part,
                          const struct reach_who *who) {
   static const char *const does[] = {
@@ -314,7 +315,7 @@ static void preflight_check_options(struct flight *f, const struct reach_part *p
     if (provider_check_options(cap, sets[i], &err))
       continue;
     if (sets[i] != part->options &&
-        sets[i] != effort) { /* of a flag or the configuration: said once */
+        sets[i] != effort) { /* from a flag or the configuration: reported once */
       f->placed = false;
       flight_say(f, f->errors, "%s", err.text);
     } else
@@ -333,7 +334,7 @@ static void preflight_check_sandbox(struct flight *f, const struct movement *m,
   if (!sandbox_check(f->p->config, m, c, command, &note, &err))
     flight_say(f, f->errors, "movement " STR_FMT ": %s", STR_ARG(m->name), err.text);
   else if (note[0] != '\0') {
-    f->placed = false; /* said once */
+    f->placed = false; /* reported once */
     flight_say(f, f->warnings, "%s", note);
   }
   f->placed = placed;
@@ -350,7 +351,7 @@ static void check_part(void *ctx, const struct reach_part *part) {
     flight_look_at(f, part->movement, key);
   bool ok = part->role != REACH_WORK || preflight_check_worker(f, part);
   if (part->role != REACH_WORK && part->who[0].provider.n == 0) {
-    if (m->argv != NULL && f->p->marks == NULL) /* lint has said it at its place */
+    if (m->argv != NULL && f->p->marks == NULL) /* lint has reported it in its place */
       flight_say(f, f->errors,
                  "nothing can judge " STR_FMT
                  ": give %s, or only the stage phase1_tag, which needs none",
@@ -400,7 +401,7 @@ static void check_program(struct flight *f, const char *name) {
   struct err err;
   struct buf key = {0};
   enum ready ready;
-  bool kept = strchr(name, '/') == NULL; /* what an agent builds may come at any time */
+  bool kept = strchr(name, '/') == NULL; /* what an agent builds may appear at any time */
   buf_printf(&key, "command\n%s", name);
   if (!kept || !preflight_cache_get(f->p->cache, buf_c(&key), &ready, &err)) {
     ready = find_program(f, name, &err);
@@ -412,7 +413,7 @@ static void check_program(struct flight *f, const char *name) {
   buf_deinit(&key);
 }
 
-/* A name must be one that the user lets movements have, and must be set. */
+/* Checks that each name is one that the user lets movements have, and is set. */
 static void check_secrets(struct flight *f, const struct movement *m) {
   const json_t *known = json_object_get(f->p->config, "secrets"), *name, *other;
   size_t i, k;
@@ -438,7 +439,7 @@ static void check_movement(struct flight *f, size_t i) {
   if (m->argv != NULL) {
     flight_look_at(f, i, "command");
     if (strcmp(m->argv[0], "segue") != 0 &&
-        !in_container(f, m, NULL, true)) /* is this one, see command.c */
+        !in_container(f, m, NULL, true)) /* segue is this program, see command.c */
       check_program(f, m->argv[0]);
     preflight_check_sandbox(f, m, NULL, true);
   }

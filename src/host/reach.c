@@ -26,7 +26,7 @@ static void reach_add(struct reach_part *part, struct str provider, struct str m
     part->who[part->count++] = (struct reach_who){provider, model};
 }
 
-/* Who takes over brings the model that the user gave it. */
+/* Adds the providers that may take over, each with the model that the user gave it. */
 static void reach_add_takers(const struct reaching *r, struct reach_part *part) {
   const json_t *list = core_takers(r->workflow, r->config, part->movement,
                                    part->role == REACH_JUDGE, part->who[0].provider);

@@ -25,7 +25,7 @@ struct newest {
   size_t count;
 };
 
-/* The newest of a name comes last. */
+/* Keeps the newest report of each name, which comes last. */
 static void reports_on_kept(void *ctx, const struct kept_text *kept) {
   struct newest *newest = ctx;
   size_t i = 0;
@@ -41,7 +41,8 @@ static bool is_written(const struct session *s, const struct kept_text *kept) {
   return known != NULL && strcmp(known, kept->sha256) == 0;
 }
 
-/* The state is ahead of the log: of what is not on the disk another effect will tell. */
+/* Returns true if the report is in the log. The state is ahead of it: another effect reports what
+ * is not on the disk yet. */
 static bool is_durable(const struct session *s, const struct kept_text *kept) {
   return s->log == NULL || kept->since <= store_log_seq(s->log);
 }
@@ -64,11 +65,12 @@ static void write_one(struct session *s, const struct kept_text *kept) {
 
 struct older {
   const struct kept_text *newest;
-  const char *found; /* of the file as it is */
+  const char *found; /* hash of the file as it is */
   bool is_older;
 };
 
-/* Is the file what an earlier report of this name was? Then the newest was not written any more. */
+/* Notes whether the file holds an earlier report of this name: then the newest was never
+ * written. */
 static void on_older(void *ctx, const struct kept_text *kept) {
   struct older *o = ctx;
   if (strcmp(kept->name, o->newest->name) != 0)

@@ -39,7 +39,7 @@ static bool sandbox_wrong(struct err *err, const char *path, const struct yaml_n
   return err_set_at(err, ERR_FILE, path, at->line, at->column, "%s", what);
 }
 
-/* YAML reads off as false. */
+/* Returns the word at a node; YAML reads off as false. */
 static struct str word_of(const struct yaml_node *node) {
   return node->kind == YAML_BOOL && !node->boolean ? STR("off") : node->text;
 }
@@ -88,7 +88,7 @@ static bool are_hosts(const char *path, const struct yaml_node *node, struct err
   return true;
 }
 
-/* The keys of a movement's own `limits`. */
+/* Reads limits, with the same keys as a movement's own. */
 static bool sandbox_read_limits(json_t *out, const char *path, const struct yaml_node *node,
                                 struct err *err) {
   struct err why;
@@ -213,7 +213,7 @@ const char *sandbox_engine(const json_t *words, const char **why) {
 
 const char *sandbox_mechanism(const json_t *words, const char **why) {
   const char *asked = json_string_value(json_object_get(words, "mechanism"));
-  if (is_engine(asked)) /* of containers; others are held by what can */
+  if (is_engine(asked)) /* engines are for containers: choose another */
     asked = NULL;
   *why = NULL;
   if (asked != NULL && (*why = why_not_by(asked)) != NULL)

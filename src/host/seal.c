@@ -26,7 +26,7 @@ static void sealer_over(struct sealer *sl) {
 
 static void after_seal(uv_work_t *work, int status) {
   struct sealer *sl = work->data;
-  assert(status == 0); /* works are never cancelled */
+  assert(status == 0); /* work is never cancelled */
   sealer_over(sl);
   sealer_start(sl);
 }

@@ -42,8 +42,8 @@ static void note_signal(int number) {
   to_loop[number](number);
 }
 
-/* The loop's handler writes to a pipe of the loop; this one also sets a flag for code that does not
- * get back to the loop. */
+/* Sets a flag as well: the loop's handler only writes to a pipe of the loop, which does not help
+ * code that never gets back to the loop. */
 static void note_also(int number) {
   struct sigaction action;
   if (sigaction(number, NULL, &action) != 0 || action.sa_handler == note_signal ||
@@ -58,13 +58,13 @@ bool solo_signalled(void) {
   return signalled != 0;
 }
 
-/* nohup: whoever started us wants the session to outlive the terminal. */
+/* Returns true if the signal is ignored, as under nohup: the session is to outlive the terminal. */
 static bool is_ignored(int number) {
   struct sigaction now;
   return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* A shared store tells what is asked of the session elsewhere, and when it is another's. */
+/* Takes news from a shared store: what others ask of the session, and that it has been lost. */
 static void solo_on_news(void *ctx, enum worker_news news, const char *id, const char *what) {
   struct solo *solo = ctx;
   struct session *s = solo->session;
@@ -79,7 +79,8 @@ static void solo_on_news(void *ctx, enum worker_news news, const char *id, const
     host_cancel(s, "cancelled by request");
 }
 
-/* Before the first record is written: from then on a signal is a stop that the log records. */
+/* Listens to signals. This comes before the first record is written: from then on a signal is a
+ * stop that the log records. */
 static void listen_to_signals(struct solo *solo) {
   static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   uv_signal_start(&solo->sigint, solo_on_signal, SIGINT);
@@ -96,7 +97,7 @@ bool solo_init_to_submit(struct solo *solo, const char *logs,
   *solo = (struct solo){0};
   if (logs != NULL && !store_open(&solo->store, logs, err))
     return false;
-  solo->store.lock_wait_ms = LIMIT_LOCK_WAIT_MS; /* nobody else waits meanwhile */
+  solo->store.lock_wait_ms = LIMIT_LOCK_WAIT_MS; /* nobody else has to wait meanwhile */
   if (!loop_init(&solo->loop, err))
     return false;
   if (!host_init(&solo->host, &solo->loop, logs ? &solo->store : NULL, registry, err)) {

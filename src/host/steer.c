@@ -80,7 +80,7 @@ static bool check_provider(const json_t *name, const char *where, bool executes,
   if (registry_find(registry, word) != NULL)
     return true;
   (void)registry_unknown(registry, word, err);
-  err->code = ERR_INVALID; /* it may come from a request */
+  err->code = ERR_INVALID; /* the value may come from a request */
   return false;
 }
 
@@ -135,7 +135,8 @@ static bool parse_members(struct steer *st, const json_t *body, const char *cons
          steer_take_providers(st, body, registry, err) && steer_take_model(st, body, err);
 }
 
-/* Which amounts it may have depends on the session, see steer_settle. */
+/* Takes what is added to the budget. Which amounts are allowed depends on the session, see
+ * steer_settle. */
 static bool steer_take_budget(const struct steer *st, const json_t *body, struct err *err) {
   json_t *added = json_object_get(body, "add_budget");
   if (added == NULL)
@@ -196,14 +197,14 @@ json_t *steer_config(const json_t *config, const struct config *user, const json
   for (size_t i = 0; i < ARRAY_LEN(own); i++)
     if (json_object_get(config, own[i]) != NULL)
       json_object_set(now, own[i], json_object_get(config, own[i]));
-  if (json_object_get(changed, "provider") != NULL) { /* they were for the one before */
+  if (json_object_get(changed, "provider") != NULL) { /* they were meant for the earlier one */
     json_object_del(now, "providers");
     json_object_del(now, "model");
   }
   config_resolve(user, now);
   sandbox_make_ready(now);
   json_object_update(now, (json_t *)changed);
-  json_object_del(now, "add_budget"); /* no setting: it is added once */
+  json_object_del(now, "add_budget"); /* not a setting: it is added once */
   return now;
 }
 

@@ -52,7 +52,7 @@ static bool read_report(struct reports *r, int folder, const char *path) {
   return ok || err_set(&r->problem, ERR_INVALID, "%s: %.300s", path, err.text);
 }
 
-/* Every *.xml in the folder itself. */
+/* Reads every *.xml file in the folder itself. */
 static bool read_folder(struct reports *r, int at) {
   DIR *dir = fdopendir(at);
   struct dirent *entry;

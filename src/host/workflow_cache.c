@@ -24,7 +24,7 @@ struct workflow_cache *workflow_cache_new(void) {
   return cache;
 }
 
-/* Those that only the cache holds; all of them when `all`. */
+/* Frees the workflows that only the cache holds; with `all`, every one. */
 static void cache_sweep(struct workflow_cache *cache, bool all) {
   struct cached **at = &cache->entries;
   while (*at) {
@@ -65,7 +65,7 @@ static void cache_put(struct workflow_cache *cache, const char *sha256, struct w
   cache->entries = e;
 }
 
-/* "" when the record has none that could be one. */
+/* Returns the hash that the record names, "" if it has none. */
 static const char *cache_hash_of(const json_t *start) {
   const json_t *sha256 = json_object_get(start, "workflow_sha256");
   return json_string_length(sha256) == SHA256_HEX - 1 ? json_string_value(sha256) : "";

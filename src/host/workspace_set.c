@@ -73,7 +73,7 @@ static bool fits_files(const json_t *value, struct err *err) {
 static const struct {
   const char *name;
   bool (*check)(const json_t *value, struct err *err);
-  bool users; /* a flag cannot say it */
+  bool users; /* a flag cannot set it */
 } settings[] = {
     {"mode", fits_mode, false},    {"commit", fits_commit, false},  {"branch", fits_branch, false},
     {"base", fits_base, false},    {"folder", fits_folder, true},   {"copy", fits_files, true},

@@ -8,7 +8,7 @@
 
 struct argument_reader {
   struct arena *arena;
-  const char *start, *at, *end; /* of what stands between the parentheses */
+  const char *start, *at, *end; /* the text between the parentheses */
   const char *name;
   struct aggregate *out;
   struct err *err;
@@ -43,7 +43,7 @@ static void read_bare(struct argument_reader *r, struct buf *label) {
   buf_str(label, str_trim((struct str){from, (size_t)(r->at - from)}));
 }
 
-/* One label and the comma behind it. */
+/* Reads one label and the comma behind it. */
 static bool read_argument(struct argument_reader *r) {
   struct buf label = {0};
   bool ok = true;

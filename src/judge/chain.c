@@ -51,7 +51,7 @@ bool chain_offers(const struct chain_spec *spec, long number) {
   return false;
 }
 
-/* The place of the first rule with a label; rule_count: there is none. */
+/* Returns the place of the first rule with a label, rule_count if there is none. */
 static size_t chain_first_label(const struct chain_spec *spec) {
   size_t i = 0;
   while (i < spec->rule_count &&
@@ -107,14 +107,14 @@ static void put_str(json_t *object, const char *key, struct str text) {
     json_object_set_new(object, key, json_text(text));
 }
 
-/* Who was asked, and what. */
+/* Puts who was asked and with which prompt. */
 static void chain_put_judge(json_t *object, const struct chain_reply *reply) {
   put_str(object, "provider", reply->provider);
   put_str(object, "model", reply->model);
   put_str(object, "prompt_sha256", reply->prompt_sha256);
 }
 
-/* The calls of a stage, in order, and what they used. */
+/* Adds the calls of a stage, in order, and what they used. */
 static void add_calls(json_t *object, const struct chain_reply *replies, size_t n,
                       enum judge_stage stage) {
   int64_t total_ms = 0;
@@ -172,8 +172,7 @@ static bool chain_has_no_value(enum stage_outcome outcome) {
          outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN;
 }
 
-/* Why a call stage would be pointless: an earlier one met auth or quota trouble. NULL: it is not.
- */
+/* Returns why asking would be pointless, an earlier stage's auth or quota trouble, or NULL. */
 static const char *provider_trouble(const json_t *stages) {
   size_t i;
   json_t *object;
@@ -244,7 +243,7 @@ void chain_call_stage(const struct chain_spec *spec, enum judge_stage stage, con
   }
   if (answered != NULL && stage != STAGE_PHASE3_TAG)
     add_earlier_errors(spec, stage, replies, answered, object);
-  if (reply->error_class != NULL) { /* of a reask too: what was answered before it stays answered */
+  if (reply->error_class != NULL) { /* also of a reask: an answer before it still counts */
     json_put(object, "class", json_string_nocheck(reply->error_class));
     stage_object_error(object, reply->error_text.p ? reply->error_text.p : "", reply->error_text.n);
   }
@@ -273,7 +272,7 @@ static const json_t *first_conflict(const json_t *stages) {
   return NULL;
 }
 
-/* The last error of a stage, behind its name. */
+/* Appends a stage's name and its last error. */
 static void append_why(char *reason, size_t bytes, const json_t *object, const char *class) {
   const json_t *errors = json_at(object, "errors");
   const char *text = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
@@ -316,7 +315,7 @@ static void finish_unmatched(const struct chain_spec *spec, const json_t *stages
   }
 }
 
-/* A label was chosen: finds the rule that wins with it, or an earlier when() that is true. */
+/* Finds, once a label was chosen, the rule that wins with it, or an earlier when() that is true. */
 static void after_match(const struct chain_spec *spec, const json_t *last,
                         struct chain_step *step) {
   const struct rule *chosen = rule_of(spec, last);
@@ -327,7 +326,7 @@ static void after_match(const struct chain_spec *spec, const json_t *last,
     return;
   }
   step->stage = stage_object_stage(last);
-  if (chosen->kind == RULE_WHEN || step->stage == STAGE_HUMAN) { /* a person's word stands */
+  if (chosen->kind == RULE_WHEN || step->stage == STAGE_HUMAN) { /* a person's decision stands */
     step->action = CHAIN_VERDICT;
     step->rule = chosen;
     return;
@@ -354,7 +353,7 @@ static void after_match(const struct chain_spec *spec, const json_t *last,
 }
 
 static void after_broken_when(const json_t *last, struct chain_step *step) {
-  const json_t *errors = json_at(last, "errors"); /* before the last, what was false */
+  const json_t *errors = json_at(last, "errors"); /* those before the last one say what was false */
   const char *why = json_string_value(json_array_get(errors, json_array_size(errors) - 1));
   step->action = CHAIN_FAILED;
   (void)snprintf(step->reason, sizeof step->reason, "%s",
@@ -373,7 +372,7 @@ static void select_only_label(const struct rule *rule, struct chain_step *step) 
   chain_yield(step, object);
 }
 
-/* A panel's stage in which not enough votes agreed. */
+/* Returns true if not enough votes of a panel's stage agreed. */
 static bool is_split(const json_t *object) {
   return object != NULL && stage_calls(stage_object_stage(object)) &&
          stage_object_outcome(object) == OUTCOME_AMBIGUOUS && !stage_object_is_vote(object);

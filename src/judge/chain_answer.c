@@ -21,7 +21,7 @@ static void add_tag(const struct chain_spec *spec, json_t *object, const struct 
   buf_deinit(&tag);
 }
 
-/* Outcome of a number; a matched one also gets its rule and tag. */
+/* Returns the outcome of a number; if it matches, also puts its rule and tag. */
 static enum stage_outcome place_number(const struct chain_spec *spec, double number, json_t *object,
                                        const char *what) {
   const struct rule *offered[LIMIT_RULE_COUNT];
@@ -77,7 +77,7 @@ bool chain_find_tag(const struct chain_spec *spec, struct str text, enum judge_s
   return tag->found;
 }
 
-/* A tag where it stands. */
+/* Describes a tag and its place. */
 static json_t *place_object(struct str text, const struct tag_place *place) {
   return json_pack("{sI so sI}", "rule", (json_int_t)place->number, "text",
                    json_text((struct str){text.p + place->offset, place->length}), "line",
@@ -97,7 +97,7 @@ static void tag_words(struct buf *out, struct str text, const struct tag_place *
   buf_printf(out, STR_FMT " on line %zu", (int)place->length, text.p + place->offset, place->line);
 }
 
-/* Two tags that name different rules. */
+/* Reports two tags that name different rules. */
 static void doubt_tags(json_t *object, struct str text, const struct tag_result *tag) {
   struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
   json_put(object, "candidates",
@@ -110,7 +110,7 @@ static void doubt_tags(json_t *object, struct str text, const struct tag_result 
   buf_deinit(&line);
 }
 
-/* An agent's tag against a judge that found that no rule holds. */
+/* Reports an agent's tag that contradicts a judge who found that no rule holds. */
 static void doubt_agent(json_t *object, struct str text, const struct tag_place *tag,
                         const json_t *none) {
   struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
@@ -123,7 +123,7 @@ static void doubt_agent(json_t *object, struct str text, const struct tag_place 
   buf_deinit(&line);
 }
 
-/* The stage in which a judge said that no rule holds, or NULL. */
+/* Returns the stage in which a judge said that no rule holds, or NULL. */
 static const json_t *none_holds(const json_t *stages) {
   size_t i;
   json_t *object;
@@ -193,7 +193,7 @@ static void add_errors(json_t *object, const struct schema_errors *errors) {
   }
 }
 
-/* Its whole text stands in the call's answer. */
+/* Puts the start of the reason; the whole text stands in the call's answer. */
 static void chain_answer_add_reason(json_t *object, const json_t *value) {
   struct str reason = json_view(json_at(value, "reason"));
   if (reason.n > LIMIT_ERROR_TEXT_BYTES)
@@ -202,7 +202,7 @@ static void chain_answer_add_reason(json_t *object, const json_t *value) {
     json_put(object, "reason", json_text(reason));
 }
 
-/* The start of a value where it stands, and the rule that it names. */
+/* Describes a value by its start, its place and the rule that it names. */
 static json_t *value_object(enum judge_stage stage, struct str text,
                             const struct sole_place *place) {
   size_t n = place->length < LIMIT_ERROR_TEXT_BYTES ? place->length : LIMIT_ERROR_TEXT_BYTES;
@@ -217,7 +217,7 @@ static json_t *value_object(enum judge_stage stage, struct str text,
   return object;
 }
 
-/* A tag outside of the value that names another rule; NULL: there is none. */
+/* Returns a tag outside the value that names another rule, NULL if there is none. */
 static const struct tag_place *tag_against(const struct tag_result *tag, double number,
                                            const struct sole_place *value) {
   if (tag->found && (double)tag->tag.number != number)
@@ -236,13 +236,13 @@ static bool number_against(const struct chain_spec *spec, enum judge_stage stage
                            double number, const struct sole_place *value, struct tag_place *place) {
   struct tag_words words[LIMIT_RULE_COUNT];
   const struct tag_query query = query_of(spec, stage, words);
-  long own = number < LIMIT_RULE_COUNT ? (long)number : -1; /* too large: none that is offered */
+  long own = number < LIMIT_RULE_COUNT ? (long)number : -1; /* -1: none of those offered */
   return tag_number_beside(text, value->offset, value->offset + value->length, own, &query,
                            place) &&
          (place->number == 0 || chain_offers(spec, place->number));
 }
 
-/* A value against a tag or a number beside it. */
+/* Reports a value that contradicts a tag or a number beside it. */
 static void doubt_value(json_t *object, enum judge_stage stage, double number, struct str text,
                         const struct sole_place *value, const struct tag_place *place) {
   struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
@@ -255,7 +255,7 @@ static void doubt_value(json_t *object, enum judge_stage stage, double number, s
   buf_deinit(&line);
 }
 
-/* Two values that differ, a key given twice, an echo of the report. */
+/* Reports two values that differ, a key given twice, or an echo of the report. */
 static void doubt_reading(json_t *object, enum judge_stage stage, struct str text,
                           const struct reading *reading) {
   const struct sole *sole = &reading->sole;
@@ -276,8 +276,8 @@ static void doubt_reading(json_t *object, enum judge_stage stage, struct str tex
   buf_deinit(&line);
 }
 
-/* The outcome of a value that fits its schema. The one of the backend's own schema mode stands; the
- * text beside it is not searched. */
+/* Judges by a value that fits its schema. One from the backend's own schema mode stands; the text
+ * beside it is not searched. */
 static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_stage stage,
                                       struct str text, const struct reading *reading,
                                       json_t *object) {
@@ -307,7 +307,7 @@ static bool chain_answer_has_no_value(enum stage_outcome outcome) {
          outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN;
 }
 
-/* [JUDGE:N] is the ai stage's own fallback. */
+/* Judges by [JUDGE:N], the ai stage's own fallback. */
 static enum stage_outcome judge_by_tag(const struct chain_spec *spec, struct str text,
                                        json_t *object, enum stage_outcome so_far) {
   struct tag_result tag;

@@ -15,8 +15,8 @@ struct tally {
   int votes;         /* recorded */
   int none;          /* said that no rule holds */
   int most;          /* that said the same */
-  long rule;         /* what they said; 0: that none holds */
-  const char *class; /* why the last one that did not answer did not; NULL: all answered */
+  long rule;         /* the rule they named; 0: none holds */
+  const char *class; /* why the last one without an answer failed; NULL: all answered */
   json_t *said;      /* {"rule", "vote", "provider"?} of each that said something; owned */
 };
 
@@ -60,7 +60,7 @@ static struct tally tally_votes(const json_t *stages, enum judge_stage stage) {
   return t;
 }
 
-/* The stage's own object, once its votes are in. */
+/* Builds the stage's own object from its votes. */
 static json_t *panel_decide(const struct chain_spec *spec, enum judge_stage stage,
                             struct tally *t) {
   struct buf line = {.max = LIMIT_ERROR_TEXT_BYTES};
@@ -92,7 +92,8 @@ static json_t *panel_decide(const struct chain_spec *spec, enum judge_stage stag
   return object;
 }
 
-/* The replies of one vote stand together: a stage's votes are asked one after the other. */
+/* Counts the replies of one vote. They stand together: a stage's votes are asked for one after the
+ * other. */
 static size_t replies_of(enum judge_stage stage, int vote, const struct chain_reply *replies,
                          size_t n, const struct chain_reply **first) {
   size_t from = 0, count = 0;

@@ -99,8 +99,8 @@ json_t *chain_when(const struct chain_spec *spec, size_t end) {
   return object;
 }
 
-/* After `chosen` was picked: the rule that wins in file order with that label fixed, NULL when no
- * guard holds. *failed is set when an expression cannot be evaluated. */
+/* Returns the rule that wins in file order with the chosen label, NULL when no guard holds. Sets
+ * *failed if an expression cannot be evaluated. */
 const struct rule *chain_walk(const struct chain_spec *spec, const struct rule *chosen,
                               bool *failed, char *reason, size_t reason_bytes) {
   *failed = false;

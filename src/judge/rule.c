@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Names that, followed by (, are never a label. */
+/* Names that are never a label when a ( follows. */
 static const char *const functions[] = {"when", "all", "any", "ai"};
 
 static bool rule_fail(size_t *error_offset, size_t at) {
@@ -13,7 +13,7 @@ static bool rule_fail(size_t *error_offset, size_t at) {
   return false;
 }
 
-/* A scan of the condition outside quotes and parentheses found this. */
+/* The result of a scan of the condition outside quotes and parentheses. */
 struct rule_outline {
   size_t ands;      /* how many && at the top level */
   size_t first_and; /* offset of the first */
@@ -92,14 +92,14 @@ static bool rule_check_label(struct str label, size_t at, size_t *error_offset, 
   return true;
 }
 
-/* ai(...) is known from other dialects: refused, with what to write instead. */
+/* Refuses ai(...), which other dialects know, and says what to write instead. */
 static bool refuse_ai(size_t at, size_t *error_offset, struct err *err) {
   (void)err_set(err, ERR_INVALID,
                 "ai(...) is no form of a condition: write its text as the condition itself");
   return rule_fail(error_offset, at);
 }
 
-/* `clause` is when(EXPR) from its first byte to its last. */
+/* Parses `clause`, which is when(EXPR) from its first byte to its last. */
 static bool parse_when(struct arena *arena, struct str clause, size_t at, struct rule *out,
                        size_t *error_offset, struct err *err) {
   struct rule_outline o = scan(clause);
@@ -127,7 +127,8 @@ static bool is_aggregate(int function) {
   return function > 0 && strcmp(functions[function], "ai") != 0;
 }
 
-/* all(...) or any(...), alone or before && when(EXPR): a when() rule over the children. */
+/* Parses all(...) or any(...), alone or before && when(EXPR), as a when() rule over the
+ * children. */
 static bool parse_aggregate(struct arena *arena, const struct rule_outline *o, size_t lead,
                             struct rule *out, size_t *error_offset, struct err *err) {
   struct str text = out->condition, left = part(text, 0, o->ands > 0 ? o->first_and : text.n);

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* GROUP.NAME, so that logs and messages need no other word for it. */
+/* Names a child GROUP.NAME, so that logs and messages need no other word for it. */
 static bool name_child(struct build *b, const char *path, size_t group, struct str own,
                        struct movement *m) {
   const struct movement *parent = &b->wf->movements[group];
@@ -31,7 +31,7 @@ static bool same_conversation(const struct movement *a, const struct movement *b
   return a->persona.n > 0 && str_eq(a->persona, b->persona);
 }
 
-/* Two siblings never continue one conversation at once. */
+/* Marks siblings that would continue the same conversation: they never do so at once. */
 static void mark_shared(struct workflow *wf, const struct movement *group) {
   struct movement *children = &wf->movements[group->first_child];
   for (size_t i = 0; i < group->child_count; i++)
@@ -40,7 +40,8 @@ static void mark_shared(struct workflow *wf, const struct movement *group) {
         children[i].shares_conversation = children[k].shares_conversation = true;
 }
 
-/* Who makes the items may stand behind the group: only its name is looked for. */
+/* Checks for_each. The movement that makes the items may come after the group: only its name is
+ * looked up. */
 static bool check_each(struct build *b, const char *path, const struct movement *group,
                        size_t children) {
   struct prompt_ref ref;

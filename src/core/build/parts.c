@@ -19,7 +19,7 @@ static bool build_find(struct build *b, const char *path, const json_t *name, si
   return index != NULL || build_fail(b, path, "", "names no movement");
 }
 
-/* Each movement once: it is the place in the cycle. */
+/* Reads the names of a cycle. Each movement may stand there once: it is a place in the cycle. */
 static bool read_names(struct build *b, const json_t *list, const char *path, size_t **out,
                        size_t *count) {
   size_t n = json_array_size(list);
@@ -39,7 +39,7 @@ static struct str build_name(const struct build *b, size_t movement) {
   return b->wf->movements[movement].name;
 }
 
-/* _loop_judge_FIRST_LAST, with a number where that is taken. */
+/* Names the judge _loop_judge_FIRST_LAST, with a number if that name is taken. */
 static bool name_judge(struct build *b, const char *path, const struct monitor *m,
                        struct movement *judge) {
   struct buf name = {0};

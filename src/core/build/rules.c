@@ -38,11 +38,11 @@ static bool build_rule(struct build *b, const json_t *object, const char *path,
   if (m->group == NO_GROUP && rule->asks && rule->next.n > 0 &&
       !build_next(b, rule->next, path, "next", next))
     return false;
-  if (m->group == NO_GROUP && rule->asks) /* it runs again with what was answered */
+  if (m->group == NO_GROUP && rule->asks) /* it runs again with the answer */
     rule->next = m->name;
   if (m->group == NO_GROUP)
     return build_next(b, rule->next, path, "next", next);
-  *next = NEXT_COMPLETE; /* what a child found is for its group to judge */
+  *next = NEXT_COMPLETE; /* the group judges what a child found */
   return rule->next.n == 0 || build_fail(b, path, "next", "a child's rule leads nowhere");
 }
 
@@ -67,14 +67,15 @@ static bool has_labels(const struct rule *rules, size_t n) {
   return false;
 }
 
-/* A rule of the workflow is one of this movement, too: but not of that to which it leads, not about
- * children where there are none, and a label only where labels are judged. */
+/* Returns true if a rule of the workflow applies to this movement too: not where it leads to the
+ * movement itself, not about children where there are none, and a label only where labels are
+ * judged. */
 static bool takes_global(const struct build *b, const struct movement *m, const json_t *object,
                          bool judged) {
   struct rule rule = {0};
   struct err why;
   if (!rule_parse(&b->wf->arena, build_text(object, "condition"), &rule, NULL, &why))
-    return true; /* build_rule says what is wrong */
+    return true; /* build_rule reports the error */
   bool own_end = str_eq(build_text(object, "next"), m->name);
   return !own_end && (rule.aggregate == NULL || m->child_count > 0) &&
          (rule.kind == RULE_WHEN || judged);

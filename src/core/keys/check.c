@@ -261,7 +261,7 @@ static bool keys_check_key(struct key_check *c, const struct key *k, const json_
   const json_t *v = json_object_get(object, k->name);
   size_t length = c->path.n;
   if (v == NULL && !k->required && k->type != KEY_PROVIDERS)
-    return true; /* most keys of most movements */
+    return true; /* this is so for most keys */
   buf_puts(&c->path, length > 0 ? "." : "");
   buf_puts(&c->path, k->name);
   if (v == NULL && k->required)

@@ -27,7 +27,7 @@ const char *const prompt_variable_names[] = {"task",
                                              "cycle_count",
                                              NULL};
 
-/* The variables of an instruction: fixed ones, then a {structured:...} each. */
+/* The variables of an instruction: first the fixed ones, then one for each {structured:...}. */
 struct variables {
   struct template_var *items; /* ends with a NULL name */
   size_t count;
@@ -42,7 +42,8 @@ static void add_variable(struct variables *v, struct str name, struct str value)
   v->items[v->count] = (struct template_var){{NULL, 0}, {NULL, 0}};
 }
 
-/* A text as it is; any other value as compact JSON; what is not there and null as nothing. */
+/* Returns a text as it is, null or a missing value as nothing, and any other value as compact
+ * JSON. */
 static struct str value_text(struct arena *arena, const json_t *value) {
   struct buf text = {0};
   if (value == NULL || json_is_null(value))
@@ -69,7 +70,7 @@ static void on_name(void *ctx, struct str name) {
   add_variable(v, name, value_text(&v->arena, value));
 }
 
-/* {item.FIELD}, {item[0].FIELD}: a part of the item. */
+/* Adds a part of the item, such as {item.FIELD} or {item[0].FIELD}. */
 static void on_item_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct prompt_ref ref = {STR("item"), {name.p + 4, name.n - 4}};
@@ -79,8 +80,8 @@ static void on_item_name(void *ctx, struct str name) {
   add_variable(v, name, value_text(&v->arena, prompt_ref_value(&ref, v->view->item)));
 }
 
-/* A report or an answer that does not exist yet is named as missing: an empty line would
- * mislead. */
+/* Adds a report or an answer. One that does not exist yet is named as missing, because an empty
+ * line would mislead. */
 static void on_kept_name(void *ctx, struct str name) {
   struct variables *v = ctx;
   const struct kept_text *kept = prompt_kept(v->view, name);
@@ -102,7 +103,7 @@ static void on_branches_name(void *ctx, struct str name) {
   buf_deinit(&text);
 }
 
-/* An input came from outside and is data: it is never read as a template. */
+/* Adds the inputs. They come from outside and are data: they are never read as templates. */
 static void add_inputs(struct variables *v) {
   const char *name;
   const json_t *value;
@@ -115,7 +116,7 @@ static void add_inputs(struct variables *v) {
   }
 }
 
-/* A loop's judge is shown the loop: "review -> fix", 3. */
+/* Shows a loop's judge the loop: "review -> fix", 3 times. */
 static void add_cycle(struct variables *v) {
   const struct workflow *wf = v->view->workflow;
   const struct monitor *m = v->view->movement->monitor;

@@ -36,7 +36,7 @@ void prompt_put(struct prompt *out, struct str piece, uint64_t seq, const char *
     return;
   bool is_short = piece.n < LIMIT_REF_TEXT_BYTES;
   if (seq != 0 && is_short && utf8_valid(piece.p, piece.n))
-    seq = 0; /* shorter than a reference; other bytes only a reference keeps exact */
+    seq = 0; /* it is shorter than a reference; other bytes only a reference keeps exact */
   bool join = joins(out, piece, seq, kind);
   buf_str(&out->bytes, piece);
   if (!join) {
@@ -58,7 +58,7 @@ void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct text
   for (size_t i = 0; i < p->count; i++, place += TEXTS_PLACE_BYTES) {
     struct str part = {p->bytes.p + part_start(p, i), p->parts[i].end - part_start(p, i)};
     bool found = p->parts[i].seq != 0;
-    bool again = p->parts[i].stable || part.n >= LIMIT_OWN_PART_BYTES; /* worth to be looked up */
+    bool again = p->parts[i].stable || part.n >= LIMIT_OWN_PART_BYTES; /* worth looking up */
     if (found)
       texts_place(p->parts[i].seq, p->parts[i].key, place);
     else if (again)
@@ -66,7 +66,7 @@ void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct text
     log->parts[i] = (struct record_part){found ? str_from(place) : part, found};
     if (found || utf8_valid(part.p, part.n))
       continue;
-    json_t *shown = text_render(part); /* of a text that came in: the log does not hold it whole */
+    json_t *shown = text_render(part); /* for a text from outside: the log does not hold it whole */
     log->rendered = xrealloc(log->rendered, (log->rendered_count + 1) * sizeof *log->rendered);
     log->rendered[log->rendered_count++] = shown;
     log->parts[i].text = (struct str){json_string_value(shown), json_string_length(shown)};

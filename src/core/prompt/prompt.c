@@ -70,7 +70,7 @@ static void render_schema(const struct prompt_view *v, struct prompt *out) {
   schema_told_deinit(&told);
 }
 
-/* An example of the schema's shape, where the movement wants one and one can be made. */
+/* Renders an example of the schema's shape, if the movement wants one and one can be made. */
 static void render_example(const struct prompt_view *v, struct prompt *out) {
   const struct structured_config *so = v->movement->structured;
   enum describe_language language = DESCRIBE_ENGLISH;
@@ -79,7 +79,7 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
     return;
   (void)describe_language_find(v->workflow->language.p, &language);
   if (example_anchor(so->schema, language, &text) == EXAMPLE_OK) {
-    struct str lines = STR("\n\n"); /* one blank line between, or none before the first */
+    struct str lines = STR("\n\n"); /* one blank line in between, none before the first */
     size_t n = out->bytes.n, there = 0;
     while (there < lines.n && there < n && out->bytes.p[n - 1 - there] == '\n')
       there++;
@@ -90,7 +90,7 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
   describe_free(text);
 }
 
-/* The permission as the agent is told it: no more than its backend can enforce. */
+/* The permission that the agent is told: no more than its backend can enforce. */
 struct told_permission {
   bool full, edit, edits, looks;
   struct buf run; /* "make, npm test" */

@@ -37,7 +37,7 @@ void prompt_criteria(struct buf *b, const struct chain_spec *spec, struct str ta
   }
 }
 
-/* At most `max` bytes of a text: its end, from a whole character on. */
+/* Returns at most `max` bytes of a text: its end, from the start of a character. */
 static struct str end_of_text(struct str text, size_t max, bool *cut) {
   *cut = text.n > max;
   if (!*cut)
@@ -52,7 +52,8 @@ static const char *judge_template(enum judge_stage stage) {
   return stage == STAGE_PHASE3_TAG ? "judge_tag.md" : "judge_ai.md";
 }
 
-/* "src/a.c +1 -1, logo.png": one without numbers has no lines, or they are not known. */
+/* Appends files such as "src/a.c +1 -1, logo.png". A file without numbers has no lines, or they are
+ * unknown. */
 static void append_files(struct buf *b, const json_t *files, int64_t more) {
   size_t i;
   const json_t *file;
@@ -85,7 +86,7 @@ static void render_question(const struct prompt_nested *nested, struct prompt *o
   if (nested->stage == STAGE_PHASE3_TAG || !v->by_tool)
     prompt_criteria(&tags, nested->spec, ai ? STR("judge") : v->movement->own_name, true);
   struct buf readable = {0};
-  bool cut; /* the end of a report is where its outcome stands */
+  bool cut; /* the outcome stands at the end of a report */
   struct str answer = end_of_text(v->answer, LIMIT_JUDGE_TEXT_BYTES, &cut);
   if (!utf8_valid(answer.p, answer.n)) {
     buf_safe(&readable, answer, true);
@@ -151,7 +152,7 @@ void prompt_reask(const struct prompt_view *view, const struct prompt_correction
     buf_printf(&list, "- %s\n", json_string_value(error));
   }
   struct str output = end_of_text(c->output, LIMIT_REASK_OUTPUT_BYTES, &cut);
-  if (cut) /* the log holds the whole text there */
+  if (cut) /* the log holds the whole text */
     shown.bad_seq = 0;
   if (shown.bad_seq == 0 && !utf8_valid(output.p, output.n)) {
     buf_safe(&readable, output, true);

@@ -18,7 +18,7 @@ const char *const prompt_template_names[] = {
 
 struct prompt_templates {
   struct {
-    const char *text; /* a resource's: it stays where it is */
+    const char *text; /* it belongs to a resource and never moves */
     struct template *parsed;
   } items[16];
   size_t count;
@@ -34,7 +34,8 @@ void prompt_templates_free(struct prompt_templates *t) {
   free(t);
 }
 
-/* The shipped template of a name, as it was parsed when it was rendered first. */
+/* Returns the shipped template, which is parsed once, when it is first rendered; NULL if there is
+ * no room to keep it. */
 static const struct template *parsed_template(struct prompt_templates *t, struct str text,
                                               const struct template_var *vars) {
   size_t i = 0;
@@ -71,7 +72,8 @@ const struct kept_text *prompt_kept(const struct prompt_view *v, struct str name
   return own ? own : kept_find(v->reports, file);
 }
 
-/* Where the log holds this variable's whole text, if it does. */
+/* Returns the record that holds this variable's whole text, 0 if there is none, and sets the
+ * member's name. */
 static uint64_t prompt_place_of(const struct prompt_view *v, struct str piece, struct str name,
                                 const char **key) {
   *key = "text";
@@ -105,7 +107,7 @@ static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str pi
   return PIECE_CHANGES;
 }
 
-/* Where the variable's text is one of several, each of which the log holds; else NULL. */
+/* Returns the texts that make up the variable's text if the log holds each of them, else NULL. */
 static const struct joined *joined_of(const struct prompt_view *v, struct str piece,
                                       struct str name) {
   const struct joined *joined = NULL;
@@ -141,7 +143,7 @@ void prompt_on_piece(void *ctx, struct str piece, const struct template_var *var
   prompt_put(sink->out, piece, seq, key, prompt_kind_of(sink->view, piece, var));
 }
 
-/* The project's or the user's text of a template, else the shipped one. */
+/* Returns a template's text: the project's or the user's, else the shipped one. */
 static struct str find_template(const struct prompt_view *view, const char *name, bool *shipped) {
   struct buf key = {0};
   buf_puts(&key, "prompts/");

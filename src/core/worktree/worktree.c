@@ -49,7 +49,7 @@ enum commit_when core_commit_when(const struct workflow *wf, const json_t *confi
 
 /* --- names and messages --- */
 
-/* A name as a part of a branch's: what git refuses there becomes a dash. */
+/* Appends a name as part of a branch's name: what git refuses there becomes a dash. */
 static void put_plain(struct buf *out, struct str name) {
   for (size_t i = 0; i < name.n; i++) {
     unsigned char c = (unsigned char)name.p[i];
@@ -100,7 +100,8 @@ static void put_template(struct buf *out, struct str text, const struct template
   }
 }
 
-/* The flags of a start come before the workflow, and that before the user's configuration. */
+/* Returns the template of the branch's name: flags of a start come first, then the workflow, then
+ * the user's configuration. */
 static struct str branch_template(const struct workflow *wf, const json_t *config) {
   const json_t *set = core_worktree_setting(config, "branch");
   if (json_at(json_at(config, "workspace"), "branch") == NULL && wf->branch.n > 0)
@@ -132,7 +133,7 @@ static void put_branch(const struct core *core, const struct turn *turn, struct 
   buf_printf(out, "-%ld", turn->id);
 }
 
-/* The first line, cut to fit into one line of a message. */
+/* Returns the first line, cut to fit a subject. */
 static struct str first_line(struct str text) {
   struct str rest = text, line = str_trim(str_next_line(&rest));
   if (line.n > SUBJECT_BYTES) {
@@ -200,7 +201,7 @@ void worktree_put_branches(const struct worktree *list, const struct workflow *w
   for (const struct worktree *w = list; w; w = w->next)
     if (is_of_group(w, wf, index) && w->group > run)
       run = w->group;
-  for (long after = 0;;) { /* the list is not sorted by turns: the next one each time */
+  for (long after = 0;;) { /* the list is not sorted by turn, so each pass finds the next one */
     const struct worktree *next = NULL;
     for (const struct worktree *w = list; w; w = w->next)
       if (is_of_group(w, wf, index) && w->group == run && w->turn > after &&

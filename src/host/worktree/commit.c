@@ -21,7 +21,7 @@ static const char *commit_folder(const struct git_job *job) {
   return job->path ? job->path : job->source;
 }
 
-/* The commit may be there, from before a crash. */
+/* Asks for the last commit: ours may be there from before a crash. */
 static bool ask_last(struct git_job *job, struct git_ask *ask) {
   drop_locks(job);
   WORDS(ask, commit_folder(job), "log", "-1",
@@ -44,7 +44,7 @@ static bool take_last(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
-/* All but what was copied or linked into it. */
+/* Stages everything except what was copied or linked into the tree. */
 static bool ask_staging(struct git_job *job, struct git_ask *ask) {
   static const char *const names[] = {"copy", "link"};
   struct buf paths = {0};
@@ -74,7 +74,7 @@ static bool ask_staged(struct git_job *job, struct git_ask *ask) {
   return !job->found;
 }
 
-/* A merge is a commit though it may change nothing. */
+/* Returns true if a merge is in progress: its commit is made even if nothing has changed. */
 static bool is_merging(const struct git_job *job) {
   struct repo repo;
   struct buf head = {0};

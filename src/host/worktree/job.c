@@ -96,8 +96,8 @@ static void job_over(struct git_job *job) {
 
 static void job_next(struct git_job *job);
 
-/* git may read what another session's git is just making, and give up: it is asked again, from the
- * list on. */
+/* Returns true if git met files that another session's git was just making, and gave up: the job
+ * starts again from the list. */
 static bool meets_another(struct git_job *job, const struct git_answer *answer) {
   enum { TRIES = 20 };
   if (job->cancelled || job->steps != git_make_steps || !answer->ran || answer->exit != 128 ||

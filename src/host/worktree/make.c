@@ -98,7 +98,7 @@ static bool take_list(struct git_job *job, const struct git_answer *answer) {
   return true;
 }
 
-/* A crash left it: files first, so that git removes what it knows of them. */
+/* Removes what a crash left: the files first, so that git then removes what it knows of them. */
 static bool ask_remove_files(struct git_job *job, struct git_ask *ask) {
   ask->other = true;
   WORDS(ask, "/", "rm", "-rf", "--", job->path);
@@ -136,7 +136,7 @@ static bool ask_branch(struct git_job *job, struct git_ask *ask) {
   return true;
 }
 
-/* One with the session's own id is from before a crash. */
+/* Takes an existing branch if its name has the session's own id: it is from before a crash. */
 static bool take_branch(struct git_job *job, const struct git_answer *answer) {
   job->has_branch = answer->exit == 0;
   if (!job->has_branch)
@@ -163,8 +163,8 @@ static bool take_add(struct git_job *job, const struct git_answer *answer) {
   return answer->exit == 0 || git_job_complain(job, "git worktree add", answer);
 }
 
-/* Both sides are then in the tree, with git's marks where they conflict: the session's first call
- * finds them there, and its commit is the merge. */
+/* Merges without a commit. The tree then has both sides, with git's marks where they conflict: the
+ * session's first call finds them, and its commit is the merge. */
 static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   const json_t *merge = git_job_setting(job, "merge");
   if (merge == NULL || job->turn > 0)
@@ -174,7 +174,7 @@ static bool ask_merge(struct git_job *job, struct git_ask *ask) {
   return true;
 }
 
-/* A movement that integrates may finish it, too. */
+/* Leaves a note of the merge, so that a movement that integrates may finish it too. */
 static void note_merge(const struct git_job *job) {
   struct repo repo;
   struct buf path = {0};
@@ -207,7 +207,8 @@ static bool take_submodules(struct git_job *job, const struct git_answer *answer
   return answer->exit == 0 || git_job_complain(job, "git submodule update", answer);
 }
 
-/* A file that git does not have, beside its copy. False: there is none. */
+/* Sets the paths of a file that git does not have and of its copy. Returns false if there is
+ * nothing to copy. */
 static bool file_paths(const struct git_job *job, const char *name, struct buf *from,
                        struct buf *to) {
   struct stat st;

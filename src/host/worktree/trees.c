@@ -15,7 +15,7 @@
 
 struct tree_reading {
   struct trees *t;
-  json_t *turns; /* number, as text -> movement */
+  json_t *turns; /* a turn's number, as text -> its movement */
 };
 
 static char *tree_text(const json_t *object, const char *name) {
@@ -58,7 +58,7 @@ static void take_tree(struct tree_reading *r, const json_t *data, long turn) {
                              .folder = tree_text(data, "folder")};
   if (item->branch && item->base && item->path && item->folder && tree_of(t, turn) == item)
     return;
-  t->count--; /* no record of ours */
+  t->count--; /* not a record of ours */
   free(item->movement);
   free(item->branch);
   free(item->base);
@@ -126,7 +126,7 @@ static void take_tree_record(struct tree_reading *r, const json_t *record) {
   }
 }
 
-/* Other records are not parsed: answers are long. */
+/* Returns true if the line may be about trees. Others are not parsed, because answers are long. */
 static bool tells_of_trees(struct str line) {
   static const char *const types[] = {"\"session_start\"", "\"turn_start\"", "\"workspace\"",
                                       "\"files\":[{"};
