@@ -21,8 +21,8 @@ struct slot {          /* a line whose answer was not printed yet */
 };
 
 struct ask_tally {
-  size_t lines, asked, refused; /* refused: no question could be made of the line */
-  size_t judged;                /* asked, and there is a value or it is known that there is none */
+  size_t lines, asked, refused; /* refused: no question could be made from the line */
+  size_t judged;                /* asked, and either has a value or is known to have none */
   size_t by[RATE_STEPS];        /* values at attempt 1, 2, 3 */
   size_t values, late;          /* late: a value after more attempts, or a mended one */
   json_t *classes;              /* of first answers that failed -> count */
@@ -34,7 +34,7 @@ struct ask_batch {
   struct asking asking;
   struct ndjson_in in;
   struct slot *slots;         /* ring of `window` */
-  size_t window, first, next; /* lines: [first, next) are in work */
+  size_t window, first, next; /* lines: [first, next) are in progress */
   bool ended;
   struct ask_tally tally;
 };
@@ -46,7 +46,8 @@ static void count_class(json_t *counts, const char *class) {
   json_object_set_new(counts, class, json_integer(n + 1));
 }
 
-/* A backend's error and an interruption say nothing about prompt, schema and model. */
+/* Returns true if the answer was judged: a backend's error or an interruption says nothing about
+ * prompt, schema and model. */
 static bool is_judged(const char *outcome) {
   return strcmp(outcome, "value") == 0 || strcmp(outcome, "failed") == 0 ||
          strcmp(outcome, "sentinel") == 0;
@@ -228,7 +229,7 @@ static void ask_batch_refuse(struct ask_batch *b, struct slot *slot, const char 
   b->tally.refused++;
 }
 
-/* The workflow with the line's own schema, or with that of all lines. */
+/* Builds the workflow with the line's own schema or, if it has none, with that of all lines. */
 static struct workflow *ask_batch_workflow_of(const struct ask_batch *b, json_t *schema,
                                               struct err *err) {
   if (schema == NULL || json_is_null(schema)) {

@@ -34,7 +34,7 @@ static void show_title(const char *text) {
   printf("\n%s%s%s\n", cli_paint(colours, COLOUR_BOLD), text, cli_paint(colours, COLOUR_NONE));
 }
 
-/* 1234567 as 1,234,567. */
+/* Writes a number with commas, such as 1,234,567. */
 static void show_number(struct buf *out, uint64_t n) {
   char digits[24];
   int length = snprintf(digits, sizeof digits, "%llu", (count)n);
@@ -72,7 +72,7 @@ static void key_text(const struct census *c, enum census_table table, const stru
     buf_puts(out, "-");
 }
 
-/* Its keys with slashes between them: "flow/implement". */
+/* Writes a group's keys with slashes in between: "flow/implement". */
 static void audit_group_name(const struct census *c, enum census_table table,
                              const struct tally_group *g, struct buf *out) {
   for (size_t i = 0; i < c->tables[table].key_count; i++) {
@@ -200,7 +200,7 @@ static void show_falls(const struct census *c) {
   }
 }
 
-/* The first of a table, with a share of each that is over 0. */
+/* Shows the first rows of a table with their shares above 0. */
 static void show_top(const struct census *c, enum census_table table, const char *title,
                      double (*share)(const struct tally_group *), bool units) {
   const struct tally_table *t = &c->tables[table];

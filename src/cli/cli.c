@@ -74,13 +74,14 @@ static bool unknown_option(const struct cli_command *command, int *status, struc
 
 struct parsing {
   const struct cli_command *command;
-  int argc, at; /* the argument that is looked at */
+  int argc, at; /* the argument being read */
   char **argv;
   struct cli_args *out;
   int *status;
 };
 
-/* One option; value: what was written with it, or NULL: the next argument when it takes one. */
+/* Takes one option. `value` is what was written with it; NULL: the next argument, if it takes
+ * one. */
 static bool take_option(struct parsing *p, const struct cli_option *option, const char *value) {
   struct cli_args *out = p->out;
   if (option == &help_option) {
@@ -145,7 +146,8 @@ const char *cli_store(const struct cli_args *args) {
   return store && store[0] ? store : NULL;
 }
 
-/* People write a task as they would say it, behind the command. */
+/* Returns advice on a surplus argument: people write a task as they would say it, after the
+ * command. */
 static const char *way_out(const struct cli_command *command) {
   return find_long(command, STR("task")) ? ": write the task after --task" : "";
 }
@@ -248,7 +250,7 @@ void cli_wrap_help(struct buf *out, const char *text, size_t columns) {
   }
 }
 
-/* On a narrow screen what an option does stands below it. */
+/* Puts an option; on a narrow screen its description goes below it. */
 static void put_option(struct buf *out, const struct cli_option *o, size_t columns) {
   enum { BESIDE = 29, BELOW = 8, NARROW = 64 };
   size_t begin = out->n, indent = columns < NARROW ? BELOW : BESIDE;
@@ -336,7 +338,7 @@ int cli_fail(const char *command, const struct err *err) {
   return by_user ? STATUS_USAGE : STATUS_FAILED;
 }
 
-/* Bytes of a line before the column, which counts characters from 1. */
+/* Returns how many bytes of a line come before the column, which counts characters from 1. */
 static size_t column_offset(struct str line, int column) {
   size_t at = 0;
   for (int i = 1; i < column && at < line.n; i++) {

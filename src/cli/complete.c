@@ -22,12 +22,12 @@ struct completing {
   const struct cli_command *command;
   char *const *words;
   size_t count;
-  const char *start; /* of the word that is being written */
+  const char *start; /* of the word being written */
   const char *logs;  /* --logs of this line; or NULL */
   FILE *out;
 };
 
-/* A name that a shell would have to quote is left out. */
+/* Offers a word, unless a shell would have to quote it. */
 static void offer(const struct completing *c, const char *word, const char *what) {
   if (strncmp(word, c->start, strlen(c->start)) != 0 ||
       strpbrk(word, " \t\n'\"\\$`;&|<>()") != NULL)
@@ -68,7 +68,7 @@ static void offer_session(const struct completing *c, const struct store *store,
   brief_deinit(&brief);
 }
 
-/* The newest that begin like it. */
+/* Offers the newest sessions whose names begin like the word. */
 static void offer_sessions(const struct completing *c) {
   char where[PATHS_BYTES];
   struct store store;
@@ -109,7 +109,7 @@ static void offer_movements_of(const struct completing *c, const json_t *workflo
   }
 }
 
-/* `word` names a session or a workflow. */
+/* Offers the movements of `word`, a session or a workflow. */
 static void offer_movements(const struct completing *c, const char *word) {
   char path[PATHS_BYTES], cwd[PATHS_BYTES];
   struct store_ref ref;
@@ -149,7 +149,8 @@ static bool is_file_word(struct str word) {
   return false;
 }
 
-/* One word of a description such as "ID|last|FILE". before: the argument that stands in front. */
+/* Offers what one word of a description such as "ID|last|FILE" means. `before` is the argument in
+ * front of it. */
 static bool offer_kind(const struct completing *c, struct str word, const char *before) {
   if (str_eq_c(word, "ID"))
     offer_sessions(c);
@@ -170,7 +171,8 @@ static bool offer_kind(const struct completing *c, struct str word, const char *
   return is_file_word(word) || str_eq_c(word, "WORKFLOW");
 }
 
-/* "[ID|last|FILE...]": every word of it. True: a path may stand there too. */
+/* Offers what each word of "[ID|last|FILE...]" means. Returns true if a path may stand there
+ * too. */
 static bool offer_kinds(const struct completing *c, struct str kinds, const char *before) {
   bool files = false;
   while (kinds.n > 0 && kinds.p[0] == '[') {
@@ -190,7 +192,7 @@ static bool offer_kinds(const struct completing *c, struct str kinds, const char
   return files;
 }
 
-/* The k-th argument that `arguments` describes; the last one repeats where it says so. */
+/* Returns the k-th argument that `arguments` describes; the last one repeats if it says so. */
 static struct str described(const char *arguments, size_t k) {
   struct str last = {0};
   while (arguments != NULL && *arguments != '\0') {

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* asked_for: by a word of the command. `agent`: how to install the agent of which a model API has
- * the name here, or NULL. */
+/* Checks one provider. asked_for: the command named it. `agent` says how to install the agent whose
+ * name a model API has taken here, or is NULL. */
 static void look_at_provider(struct doctor_report *r, const struct provider *provider,
                              const struct backend_probe *p, bool asked_for, const char *wanted,
                              const char *agent) {
@@ -37,7 +37,7 @@ static void look_at_provider(struct doctor_report *r, const struct provider *pro
       what, text, remedy);
 }
 
-/* Would its calls be refused in this folder? */
+/* Reports a provider whose calls would be refused in this folder. */
 static void look_at_project(struct doctor_report *r, const struct provider *provider,
                             const char *wanted) {
   const struct profile *profile = provider_profile(provider);
@@ -54,7 +54,7 @@ static void look_at_project(struct doctor_report *r, const struct provider *prov
               err.text, NULL);
 }
 
-/* Does it enforce the words readonly, edit and full? */
+/* Reports which of readonly, edit and full the provider does not enforce. */
 static void look_at_permissions(struct doctor_report *r, const struct provider *provider) {
   char what[160];
   for (int i = 0; i < PERMISSION_COUNT && provider_profile(provider) != NULL; i++) {
@@ -126,7 +126,7 @@ static size_t doctor_tell_each(struct doctor_report *r, const struct provider_re
   const char *wanted = user->provider;
   const struct provider *p;
   size_t usable = 0;
-  for (int pass = 0; pass < 2; pass++) /* first what is there, and what the user named */
+  for (int pass = 0; pass < 2; pass++) /* first what is installed or was named */
     for (size_t i = 0; (p = registry_at(registry, i)) != NULL; i++) {
       bool first = probes[i].state != PROBE_NO ||
                    (wanted != NULL && strcmp(wanted, p->capability.name) == 0);

@@ -19,7 +19,7 @@ bool find_since(const char *text, int64_t *since_ms, struct err *err) {
          err_set(err, why.code, "--%s", why.text);
 }
 
-/* A daemon may keep its logs elsewhere. */
+/* Asks the daemon, which may keep its logs elsewhere. */
 static bool find_ask_daemon(const char *socket, const char *word, struct store_ref *ref,
                             struct err *err) {
   struct client_reply reply = {0};
@@ -35,7 +35,7 @@ static bool find_ask_daemon(const char *socket, const char *word, struct store_r
   return ok;
 }
 
-/* The session that was started last, in whatever store. */
+/* Finds the session that was started last, in whatever store. */
 static bool find_noted(struct store_ref *ref) {
   char name[PATHS_BYTES];
   return paths_read_last(name) && store_ref_named(name, ref) && store_is_there(ref);

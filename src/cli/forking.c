@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* All that is gathered before the session begins. */
+/* Everything gathered before the session begins. */
 struct forking {
   struct fork fork;
   struct steer steer;

@@ -11,7 +11,7 @@
 
 enum { SETS_MAX = 32, NAMES_MAX = 512 };
 
-/* All sets that a workflow's keys lead to, each once. */
+/* Collects all sets of keys that a workflow leads to, each once. */
 static size_t sets_of(const struct key_set *sets[SETS_MAX]) {
   size_t n = 0;
   sets[n++] = &workflow_keys;
@@ -113,7 +113,7 @@ static void explain(const struct key_set *set, const struct key *k, struct buf *
   buf_deinit(&line);
 }
 
-/* The names of all keys, with a NULL behind them, and their sets: how many. */
+/* Lists the names of all keys, NULL-terminated, and their sets; returns the number of sets. */
 static size_t help_key_names(const struct key_set *sets[SETS_MAX],
                              const char *names[NAMES_MAX + 1]) {
   size_t count = sets_of(sets), n = 0;

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The first error, as the error of the command line: "FILE: $[1].expr: ...". */
+/* Turns the first error into one of the command line: "FILE: $[1].expr: ...". */
 static bool invariants_in_report(const char *from, struct schema_errors *errs, struct err *err) {
   (void)err_set(err, ERR_USAGE, "%s%s%.120s: %.500s", from ? from : "", from ? ": " : "",
                 errs->count ? errs->items[0].path : "$",

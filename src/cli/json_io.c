@@ -120,7 +120,7 @@ static void new_line(struct buf *out, int level) {
     buf_puts(out, "  ");
 }
 
-/* level < 0: compact */
+/* Writes a value; on one line if level < 0. */
 static void write_value(const json_t *value, int level, struct buf *out) {
   int inner = level < 0 ? level : level + 1;
   bool first = true;
@@ -172,8 +172,9 @@ static void write_value(const json_t *value, int level, struct buf *out) {
   }
 }
 
-/* True for characters that a reader of lines may take for a line's end; on a terminal also for
- * those that buf_safe removes. JSON already escapes ASCII controls except DEL. */
+/* Returns true for characters that a reader of lines may take for the end of a line and, on a
+ * terminal, also for those that buf_safe removes. JSON already escapes ASCII controls except
+ * DEL. */
 static bool must_escape(uint32_t cp, enum json_io_form form) {
   if (cp == 0x85 || cp == 0x2028 || cp == 0x2029)
     return true;

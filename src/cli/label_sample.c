@@ -73,7 +73,7 @@ static size_t label_line_count(struct str text) {
   return n;
 }
 
-/* The end of a text, where its outcome stands. */
+/* Shows the end of a text, which holds its outcome. */
 static void show_text(struct str text) {
   size_t lines = label_line_count(text), from = lines > SHOWN_LINES ? lines - SHOWN_LINES : 0;
   if (from > 0)
@@ -157,8 +157,8 @@ static void ask_for_key(size_t rules) {
   fflush(stdout);
 }
 
-/* One key, without a line's end. The terminal is made ready before anybody is asked: a Ctrl-C in
- * between would end segue instead of the questions. */
+/* Reads one key, without waiting for the end of a line. The terminal is made ready before anybody
+ * is asked: a Ctrl-C in between would end segue instead of the questions. */
 static long label_read_key(const struct termios *before, size_t rules) {
   struct termios raw = *before;
   char word[2] = "";

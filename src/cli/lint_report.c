@@ -38,7 +38,7 @@ void lint_report_github(const char *path, const struct err_list *errors,
     annotate("warning", path, &warnings->items[i]);
 }
 
-/* A path as a URI reference (RFC 3986): an absolute one with its scheme. */
+/* Returns a path as a URI reference (RFC 3986), with the scheme if it is absolute. */
 static json_t *uri_of(const char *path) {
   static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
   struct buf uri = {0};

@@ -48,7 +48,7 @@ static void live_put_words(const struct live *live, struct buf *out, struct str 
   buf_puts(out, cli_paint(live->look->colours, COLOUR_NONE));
 }
 
-/* Oldest first. */
+/* Puts the open turns, oldest first. */
 static void live_put_turns(struct live *live, struct buf *out, const struct turn_line *line,
                            unsigned left) {
   if (line == NULL || left == 0)
@@ -73,7 +73,7 @@ void live_draw(struct live *live, const struct summary *s) {
   live_flush(&out);
 }
 
-/* The end of a piece that fits on a line: behind its last blank where it has one. */
+/* Returns how much of a text fits on a line: up to its last blank, if it has one. */
 static size_t live_fitting(const struct live *live, struct str text) {
   size_t most = (size_t)(live->look->columns - 6), at = most;
   if (text.n <= most)
@@ -81,7 +81,7 @@ static size_t live_fitting(const struct live *live, struct str text) {
   while (at > most / 2 && text.p[at] != ' ')
     at--;
   at = text.p[at] == ' ' ? at + 1 : most;
-  while (at > 0 && ((unsigned char)text.p[at] & 0xC0) == 0x80) /* not within a character */
+  while (at > 0 && ((unsigned char)text.p[at] & 0xC0) == 0x80) /* never within a character */
     at--;
   return at > 0 ? at : most;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    /* A line each, so that two changes seldom meet. */
+    /* One line for each, so that two changes seldom meet. */
     /* clang-format off */
     &cmd_run,
     &cmd_resume,
@@ -98,12 +98,12 @@ int main(int argc, char **argv) {
   char threads[8];
   bool serves = argc > 1 && strcmp(argv[1], "serve") == 0;
   (void)snprintf(threads, sizeof threads, "%u", store_pool_threads(serves));
-  setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool's first use */
-  json_set_alloc_funcs(xmalloc, free);      /* no tree is without its memory: see log.h */
+  setenv("UV_THREADPOOL_SIZE", threads, 0); /* before the pool is first used */
+  json_set_alloc_funcs(xmalloc, free);      /* no JSON value lacks memory: see log.h */
   cli_begin();
   seed_tables();
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of the write, not our end */
+  signal(SIGXFSZ, SIG_IGN); /* beyond a limit on file sizes the write fails and we go on */
   if (argc < 2)
     return cli_end("help", cmd_help.run(1, argv));
   const char *word = argv[1];

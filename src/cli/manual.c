@@ -13,7 +13,7 @@
 
 /* ---- man(7) ---- */
 
-/* A character means itself, whatever roff thinks of it (groff_char(7)). */
+/* Writes text so that each character means itself, whatever roff makes of it (groff_char(7)). */
 static void manual_escaped(struct buf *out, struct str text) {
   if (text.n > 0 && (text.p[0] == '.' || text.p[0] == '\''))
     buf_puts(out, "\\&");
@@ -54,7 +54,7 @@ static void section(struct buf *out, const char *title) {
   buf_printf(out, ".SH %s\n", title);
 }
 
-/* The paragraphs of a help text, a line each. A line that is indented stands as it is. */
+/* Writes the paragraphs of a help text, one on each line. Indented lines stay as they are. */
 static void put_paragraphs(struct buf *out, const char *text) {
   bool as_is = false, follows = false;
   while (*text != '\0') {
@@ -182,7 +182,7 @@ static const char *manual_text(const json_t *object, const char *key) {
   return json_string_value(json_object_get(object, key));
 }
 
-/* "a choice of en, ja", "integer", ...: what a value may be, in few words. */
+/* Says in few words what a value may be, such as "a choice of en, ja" or "integer". */
 static void put_kind(struct buf *out, const json_t *schema) {
   const json_t *type = json_object_get(schema, "type"), *words = json_object_get(schema, "enum");
   if (json_is_string(type))
@@ -193,7 +193,7 @@ static void put_kind(struct buf *out, const json_t *schema) {
   }
 }
 
-/* On a line of its own, as it stands in a file. */
+/* Puts an example on a line of its own, as it would stand in a file. */
 static void put_example(struct buf *out, const char *key, const json_t *example) {
   char *text = example ? json_dump_text(example, JSON_ENCODE_ANY) : NULL;
   if (text == NULL)

@@ -22,7 +22,8 @@ enum { MCP_WATCH_S = 30, MCP_WATCH_MAX_S = 600, MCP_WORDS_MAX = 128, MCP_SESSION
 static const char *const eras[] = {"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26",
                                    "2024-11-05"};
 
-/* The version that each request of the era without a handshake carries; NULL: it is of another. */
+/* Returns the version that each request of the era without a handshake carries, NULL for a request
+ * of the other era. */
 static const json_t *modern_version(const json_t *params) {
   return json_object_get(json_object_get(params, "_meta"),
                          "io.modelcontextprotocol/protocolVersion");
@@ -120,9 +121,9 @@ struct mcp_run {
   const char *words[MCP_WORDS_MAX];
   size_t count;
   struct buf input;
-  char *kept[MCP_WORDS_MAX]; /* texts of numbers */
+  char *kept[MCP_WORDS_MAX]; /* numbers as texts */
   size_t kept_count;
-  char file[4096]; /* of MCP_FILE; "": none */
+  char file[4096]; /* the file of an MCP_FILE argument; "": none */
   unsigned timeout_s;
 };
 
@@ -131,7 +132,7 @@ static void mcp_word(struct mcp_run *run, const char *word) {
     run->words[run->count++] = word;
 }
 
-/* The text of a string or number; kept until the run is over. */
+/* Returns a string or a number as text, which is kept until the run is over. */
 static const char *mcp_text(struct mcp_run *run, const json_t *value) {
   if (json_is_string(value))
     return json_string_value(value);
@@ -178,7 +179,7 @@ static bool mcp_place(struct mcp_run *run, const struct mcp_param *p, const json
   size_t i;
   const json_t *item;
   switch (p->place) {
-  case MCP_WORD: /* behind "--", in front of which options stand: see mcp_words */
+  case MCP_WORD: /* goes after "--", and options come before that: see mcp_words */
     return true;
   case MCP_OPTION:
     mcp_word(run, p->option);
@@ -216,7 +217,8 @@ static const struct mcp_param *mcp_param(const struct mcp_tool *tool, const char
   return NULL;
 }
 
-/* Options first, then "--", then words, so that no text of a model is read as an option. */
+/* Builds the words of the command: options, then "--", then the rest, so that no text of a model is
+ * read as an option. */
 static bool mcp_words(struct mcp_run *run, const struct mcp_tool *tool, const json_t *arguments,
                       struct err *err) {
   const char *name;
@@ -402,7 +404,7 @@ json_t *mcp_answer(const json_t *message) {
   const char *method = json_string_value(json_object_get(message, "method"));
   if (method == NULL && json_is_object(message) && id != NULL &&
       (json_object_get(message, "result") || json_object_get(message, "error")))
-    return NULL; /* an answer to nothing that we asked */
+    return NULL; /* it answers nothing that we asked */
   if (method == NULL)
     return mcp_error(id, RPC_INVALID_REQUEST, "a message must have a method");
   if (id == NULL)

@@ -91,7 +91,7 @@ const struct mcp_tool mcp_tools[] = {
      "Answer a question",
      "Answers a question of a session that is waiting for a person. Pass on only what the person "
      "said.",
-     {"answer", "--name", "a client of MCP"}, /* the log must not say that a person wrote it */
+     {"answer", "--name", "a client of MCP"}, /* the log must not say that a person answered */
      false,
      answer_params},
     {"cancel",

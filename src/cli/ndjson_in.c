@@ -45,7 +45,8 @@ static void more(struct ndjson_in *in) {
     in->buffer.n += (size_t)n;
 }
 
-/* The next line with its end, or false; a line that is too long is dropped while it is read. */
+/* Returns the next line with its end, or false. A line that is too long is dropped while it is
+ * read. */
 static bool whole_line(struct ndjson_in *in, struct str *line) {
   size_t seen = 0;
   in->too_long = false;

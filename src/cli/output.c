@@ -15,17 +15,17 @@
 
 static int lost; /* errno of the first write that failed; 0 = none did */
 
-/* A closed standard descriptor would go to the next file that is opened, and a log could be
- * overwritten by output meant for a terminal. Standard output is then held open for reading only,
- * so that printing fails. */
+/* Opens standard descriptors that are closed: the next file would get their numbers, and a log
+ * could be overwritten by output meant for a terminal. Standard output is then opened for reading
+ * only, so that printing fails. */
 static void hold_standard_descriptors(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
     if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR);
 }
 
-/* A process blocked in write() acts on no signal, and a pipe without a reader is full after 64 KiB.
- * So this waits for room for PIPE_BUF bytes. Once a session was told to stop, it waits
+/* Waits until a pipe has room for PIPE_BUF bytes: it is full after 64 KiB without a reader, and a
+ * process blocked in write() acts on no signal. Once a session has been told to stop, this waits
  * LIMIT_OUTPUT_WAIT_MS more in all; then the rest is dropped, and the loop gets to the signal. */
 static bool wait_for_room(void) {
   static int waited_ms; /* since a signal came */

@@ -94,7 +94,7 @@ static void choose_sort(struct rejudge_turns *t) {
   size_t kept = 0;
   if (t->count > 1)
     qsort(t->list, t->count, sizeof *t->list, turn_order);
-  for (size_t i = 0; i < t->count; i++) /* a session may be named twice */
+  for (size_t i = 0; i < t->count; i++) /* a session may have been named twice */
     if (kept == 0 || turn_order(&t->list[kept - 1], &t->list[i]) != 0)
       t->list[kept++] = t->list[i];
   t->count = kept;

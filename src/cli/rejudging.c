@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct pending { /* a case that is not judged as often as wanted */
+struct pending { /* a case that has not been judged as often as wanted */
   struct list_node in_cases;
   struct rejudge_case *made;
   size_t turn;
-  size_t users; /* jobs that run with it */
+  size_t users; /* jobs that use it */
   long next;    /* repeat, from 1 */
 };
 
@@ -43,14 +43,14 @@ static long *rejudging_verdict(const struct rejudging *r, size_t turn, long repe
 static void rejudge_count_call(struct rejudging *r, const struct record *record) {
   json_t *json = record_json(record);
   const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
-  if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, as it was */
+  if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, already done */
     r->calls++;
   if (json_number_value(cost) > 0)
     r->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
   json_decref(json);
 }
 
-/* A wait that a person would take for a hang; many at once are told as one. */
+/* Reports a wait that a person would take for a hang; many at once are reported as one. */
 static void rejudge_say_wait(struct rejudging *r, const struct record *record) {
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS), now_ms = clock_real_ms();
   const json_t *message = json_at(record_tree(record, MEMBER_ERROR), "message");
@@ -111,7 +111,7 @@ static void pending_drop(struct rejudging *r, struct pending *p) {
   free(p);
 }
 
-/* The next time that this turn is to be judged; 0: no more. */
+/* Returns the number of the next time that this turn is to be judged, 0 if it is done. */
 static long pending_next(const struct rejudging *r, struct pending *p) {
   while (p->next <= r->repeat && *rejudging_verdict(r, p->turn, p->next) != REJUDGE_OPEN)
     p->next++;
@@ -173,7 +173,7 @@ static json_t *job_config(const struct rejudging *r, const struct pending *p, lo
   return config;
 }
 
-/* Its judges are there and can do what is asked of them. */
+/* Returns true if the judges are there and can do what is asked of them. */
 static bool can_judge(struct rejudging *r, struct workflow *workflow) {
   struct preflight preflight = setup_preflight_of(r->setup);
   preflight.workflow = workflow;
@@ -223,7 +223,7 @@ static bool left_choose(void *ctx, const json_t *config, struct session_setup *s
   return true;
 }
 
-/* The text that it judges is in its log. */
+/* Returns true if the text that is judged is in the log. */
 static bool has_its_text(const struct core *core) {
   for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next) {
     const struct call *call = turn_execute_call(turn);
@@ -279,7 +279,7 @@ static void left_start(struct rejudging *r, const struct rejudging_left *left) {
   free(job);
 }
 
-/* A bound that is met: what runs is let end. */
+/* Returns false once a bound is met; what runs may still end. */
 static bool within_bounds(struct rejudging *r) {
   bool met = (r->max_calls > 0 && r->calls >= r->max_calls) ||
              (r->max_cost_nano > 0 && r->cost_nano >= r->max_cost_nano);

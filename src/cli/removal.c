@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* May it be removed? Its head then goes to the ledger. False with err->code ERR_NONE: it is
- * skipped. */
+/* Returns true if the session may be removed, with the entry that its head gets in the ledger. On
+ * false with err->code ERR_NONE it is skipped. */
 static bool may_remove(const struct session_removal *r, const struct store_ref *ref,
                        struct ledger_entry *entry, struct err *err) {
   struct brief brief;
@@ -36,7 +36,7 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
   return allowed && !young;
 }
 
-/* Its worktrees go too, unless there is work that would be lost; a branch whose commits are in no
+/* Removes the session's worktrees, unless work would be lost; a branch whose commits are in no
  * other one stays. */
 static bool remove_trees(const struct session_removal *r, const struct store_ref *ref,
                          struct err *err) {

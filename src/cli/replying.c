@@ -47,7 +47,7 @@ static bool reply_in_log(const struct store_ref *ref, struct core_answer *answer
   struct session *s = host_open(&solo.host, ref, &watcher, &solo, err);
   solo.session = s;
   bool ok = s != NULL && host_reply(s, answer, &question, err);
-  if (!ok && err->code == ERR_INVALID) /* as the daemon's 409 */
+  if (!ok && err->code == ERR_INVALID) /* like the daemon's 409 */
     err->code = ERR_IO;
   if (ok)
     (void)solo_run(&solo, NULL, NULL);
@@ -79,7 +79,8 @@ static bool reply_here(const struct store_ref *ref, const char *action, const js
 
 /* --- to the daemon --- */
 
-/* False with ERR_NOT_FOUND: no daemon is there, or it knows no such session. */
+/* Sends the reply to the daemon. Returns false with ERR_NOT_FOUND if there is none or it does not
+ * know the session. */
 static bool reply_there(const struct cli_args *args, const char *id, const char *action,
                         const json_t *body, json_t **session, struct err *err) {
   struct client_reply reply = {0};

@@ -25,7 +25,7 @@ static int hex(char c) {
   return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The path below a folder that the rest of a URI stands for, percent escapes decoded. */
+/* Decodes the rest of a URI, with its percent escapes, into a path below a folder. */
 static bool path_of(const char *rest, char path[REGISTRY_IN_URI_BYTES]) {
   size_t n = 0;
   while (*rest == '/')
@@ -256,7 +256,7 @@ const struct resource *schema_in_own(const char *word) {
   return is_file ? NULL : schema_in_find_in("schemas", word);
 }
 
-/* Names the schema that comes with segue and was meant, if any. */
+/* Suggests the schema of segue's own that was probably meant, if any. */
 static bool no_such_schema(const char *word, struct err *err) {
   enum { MAX = 100 };
   char names[MAX][48];

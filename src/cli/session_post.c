@@ -107,7 +107,8 @@ bool body_number(const struct cli_args *args, json_t *body, const char *flag, co
   return true;
 }
 
-/* A number where it is one: which units take texts is for who knows the workflow. */
+/* Returns an amount as a number if it is one. Which units take texts is decided by whoever knows
+ * the workflow. */
 static json_t *amount_of(const char *text) {
   char *end;
   long n;

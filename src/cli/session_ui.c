@@ -27,7 +27,8 @@ static void session_ui_say_wait(int64_t ms, const char *class) {
          (long long)(ms / 1000), class);
 }
 
-/* A wait that a person would take for a hang: the live line shows it; a pipe gets a line. */
+/* Reports a wait that a person would take for a hang: the live line shows it, a pipe gets a
+ * line. */
 static void say_long_wait(const struct record *record) {
   const json_t *error = record_tree(record, MEMBER_ERROR);
   int64_t ms = record_number(record, MEMBER_RETRY_IN_MS);
@@ -58,14 +59,15 @@ static void say_old_waits(const struct core *core) {
   fflush(stdout);
 }
 
-/* Without lines to print, the summary only needs to know how the session goes. */
+/* Returns true if the record matters: without lines to print, the summary only needs to know how
+ * the session goes. */
 static bool is_needed(const struct ui *ui, enum record_type type) {
   return ui->mode == UI_LINES || type == RECORD_SESSION_START || type == RECORD_SESSION_STOP ||
          type == RECORD_SESSION_RESUME || type == RECORD_SESSION_END || type == RECORD_TURN_START ||
          type == RECORD_JUDGMENT;
 }
 
-/* A guard reports what goes in circles. */
+/* Prints what a guard reports: work that goes in circles. */
 static void say_note(struct ui *ui, const struct record *record) {
   struct buf text = {0};
   buf_safe(&text, record_text(record, MEMBER_NOTE), false);
@@ -75,7 +77,7 @@ static void say_note(struct ui *ui, const struct record *record) {
   buf_deinit(&text);
 }
 
-/* Four fifths of a budget are used, or it does not see what a provider uses. */
+/* Prints that four fifths of a budget are used, or that it does not see what a provider uses. */
 static void say_budget(struct ui *ui, const struct record *record) {
   const json_t *notes = record_tree(record, MEMBER_BUDGET), *note;
   size_t i;
@@ -207,7 +209,7 @@ void ui_verbose(struct ui *ui, const struct cli_args *args) {
 void ui_notify(struct ui *ui, json_t *set, const struct store_ref *past) {
   struct err ignored;
   bool known = set != NULL && past != NULL && brief_read(&ui->brief, past, &ignored);
-  (void)known; /* without it a notice lacks names */
+  (void)known; /* without it, notices lack names */
   notices_use(&ui->notices, set);
 }
 
@@ -229,7 +231,8 @@ static const char *resume_flags(const struct core *core) {
   return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with your verdict: --rule N)" : "";
 }
 
-/* The script provider had no reply for a call: the same scenario would stop the session again. */
+/* Returns true if the script provider had no reply for a call: the same scenario would stop the
+ * session again. */
 static bool lacks_replies(const struct core *core) {
   for (const struct turn *turn = core->turns; turn != NULL; turn = turn->next)
     for (const struct call *call = turn->calls; call != NULL; call = call->next)
@@ -239,7 +242,7 @@ static bool lacks_replies(const struct core *core) {
   return false;
 }
 
-/* The same of a budget that is used up: which, too. */
+/* Puts --add-budget for a budget that is used up. */
 static void budget_flags(const struct core *core, struct buf *out) {
   struct err ignored;
   if (!budget_still_used_up(core, NULL, &ignored))
@@ -296,7 +299,7 @@ static int finish(struct ui *ui, int signals) {
 
 int ui_wait(struct ui *ui) {
   assert(ui->solo.session != NULL);
-  terminal_ask_look(&ui->asks, ui->asks.seen_seq); /* what was asked before it was known here */
+  terminal_ask_look(&ui->asks, ui->asks.seen_seq); /* asked before the session was known here */
   int signals = solo_run(&ui->solo, ui->live.on ? session_ui_on_tick : NULL, ui);
   int status = finish(ui, signals);
   ui_drop(ui);

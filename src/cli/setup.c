@@ -28,14 +28,14 @@ static bool fail(const struct cli_args *args, const struct err *err, int *status
   return false;
 }
 
-/* A folder or a device where the user should have named a file: a usage error, not a failure. */
+/* Turns a folder or a device where the user should have named a file into a usage error. */
 static bool bad_file(struct err *err) {
   if (err->code == ERR_IO)
     err->code = ERR_INVALID;
   return false;
 }
 
-/* -O key=value: numbers and null stay what they are, everything else is a word. */
+/* Reads -O key=value: numbers and null stay what they are, everything else becomes a text. */
 bool setup_options(const struct cli_args *args, json_t *config, struct err *err) {
   const char *pair;
   for (size_t i = 0; (pair = cli_values(args, "option", i)) != NULL; i++) {
@@ -59,8 +59,8 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
   return true;
 }
 
-/* Checked before a session begins that could only stop. Other problems of the repository are
- * reported elsewhere. */
+/* Checks the base before a session begins that could only stop. Other problems of the repository
+ * are reported elsewhere. */
 static bool base_is_there(const struct cli_args *args, struct err *err) {
   const char *base = cli_value(args, "base"), *cwd = cli_value(args, "cwd");
   char folder[PATH_MAX];
@@ -173,7 +173,7 @@ static void setup_set_string(json_t *config, const char *key, const char *value)
     json_object_set_new(config, key, json_string(value));
 }
 
-/* A path into `out`, where it has room and a record can hold it. */
+/* Copies a path to `out` if it fits and a record can hold it. */
 static bool keep_path(const char *flag, const char *path, char *out, size_t size, struct err *err) {
   if (strlen(path) >= size)
     return err_set(err, ERR_USAGE, "%s: the path is too long: the limit is %zu bytes", flag,
@@ -252,7 +252,7 @@ static const char *page_of_error(const struct err *e) {
   return page;
 }
 
-/* "try: segue help next, segue help rules": the keys that the first errors are about. */
+/* Prints which pages help with the first errors: "try: segue help next, segue help rules". */
 static void print_pages(const struct err_list *errors) {
   enum { PAGES = 3 };
   const char *pages[PAGES];
@@ -285,7 +285,7 @@ static void print_list(const char *command, const struct err_list *list, const c
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
-/* Names of workflows, of which a misspelt one may be meant. */
+/* Names of workflows, one of which a misspelt name may mean. */
 enum { NAMES_MAX = 128 };
 
 struct setup_names {
@@ -415,7 +415,8 @@ bool setup_preflight(const struct setup *setup, struct err *err) {
   return preflight_passes(&p, err);
 }
 
-/* No key of the user stands in the task or the workflow, or --allow-secret was given. */
+/* Checks that no key of the user stands in the task or the workflow, unless --allow-secret was
+ * given. */
 static bool setup_keys(const struct setup *setup, const struct cli_args *args, struct str task,
                        struct err *err) {
   assert(setup->workflow != NULL);

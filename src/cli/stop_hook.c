@@ -33,7 +33,7 @@ static void put_texts(struct buf *out, const json_t *content) {
   }
 }
 
-/* The transcript is a JSON object a line; the last of the assistant's that has words counts. */
+/* Finds the assistant's last words in the transcript, which has a JSON object on each line. */
 static bool last_of_transcript(const char *path, struct buf *out, struct err *err) {
   FILE *file = fopen(path, "re");
   char *line = NULL;
@@ -74,7 +74,7 @@ static bool stop_last_answer(const json_t *event, struct buf *out, struct err *e
 
 /* ---- how often it was told to go on ---- */
 
-/* A file for each conversation; its size is the count. */
+/* Names the file that counts for a conversation: its size is the count. */
 static bool count_path(const json_t *event, char out[PATHS_BYTES]) {
   const char *id = json_string_value(json_object_get(event, "session_id"));
   char state[PATHS_BYTES], hash[SHA256_HEX];
@@ -189,7 +189,7 @@ static void see_records(struct stop_seen *seen, struct str records) {
   }
 }
 
-/* The last bytes of a text, from the beginning of a line on. */
+/* Returns the last bytes of a text, from the start of a line. */
 static struct str stop_tail(const char *text) {
   size_t n = strlen(text);
   if (n <= REASON_BYTES)
@@ -211,7 +211,7 @@ static void say_gate(const struct stop_hook *hook, const struct stop_seen *seen,
     buf_safe(why, stop_tail(text), true);
 }
 
-/* The reason of the stage that decided, which is the last one. */
+/* Returns the reason of the stage that decided, which is the last one. */
 static const char *stop_reason(const json_t *judgment) {
   const json_t *stages = json_object_get(judgment, "stages");
   size_t n = json_array_size(stages);

@@ -80,7 +80,7 @@ static void ask_show(const struct terminal_ask *a, const struct turn *turn) {
   ask_put_prompt(turn);
 }
 
-/* "y", "yes go on", "n too early". */
+/* Reads a verdict such as "y", "yes go on" or "n too early". */
 static bool ask_read_verdict(struct str line, struct core_answer *answer) {
   size_t n = 0;
   while (n < line.n && line.p[n] != ' ')
@@ -98,7 +98,7 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
   struct err err = {0};
   uint64_t question;
   long number;
-  if (turn == NULL) /* answered elsewhere, or by its deadline */
+  if (turn == NULL) /* it was answered elsewhere or by its deadline */
     return;
   json_t *by = steer_person();
   answer.by = by;
@@ -109,7 +109,7 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
     answer.says = SAYS_CHOICE;
     answer.choice = number;
   }
-  a->question = 0; /* its record is told within host_reply, and the next question asked */
+  a->question = 0; /* its record, and the next question, come within host_reply */
   if (!readable || !host_reply(a->solo->session, &answer, &question, &err)) {
     a->question = answer.question;
     if (err.text[0] != '\0')
@@ -119,7 +119,8 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
   json_decref(by);
 }
 
-/* The person has nothing more to say: from now on it waits as without a terminal. */
+/* Stops asking: the person has nothing more to say, and the session waits as it does without a
+ * terminal. */
 static void ask_leave(struct terminal_ask *a) {
   a->question = 0;
   a->solo->host.attended = false;
@@ -137,7 +138,7 @@ static void ask_on_input(void *ctx, const char *bytes, size_t n) {
   buf_append(&a->typed, bytes, n);
   const char *end;
   uint64_t asked =
-      a->question; /* what was typed before the next one was shown is no answer to it */
+      a->question; /* what was typed before the next one was shown does not answer it */
   while (a->question > 0 && a->question == asked &&
          (end = memchr(a->typed.p, '\n', a->typed.n)) != NULL) {
     struct str line = {a->typed.p, (size_t)(end - a->typed.p)};
@@ -178,7 +179,7 @@ void terminal_ask_look(struct terminal_ask *a, uint64_t seq) {
     return;
   a->question = turn->question_seq;
   buf_clear(&a->typed);
-  input_forget(); /* typed before it was shown: no answer to it */
+  input_forget(); /* what was typed before it was shown is no answer */
   ask_show(a, turn);
   input_listen(&a->input);
 }

@@ -68,7 +68,7 @@ struct trial {
 static void trial_on_record(void *ctx, const struct record *record, struct str line) {
   struct trial_got *got = ((struct trial *)ctx)->got;
   (void)line;
-  if (record->type == RECORD_CALL_END) { /* the first answer is the text itself */
+  if (record->type == RECORD_CALL_END) { /* the first answer is the text that is judged */
     buf_clear(&got->reply);
     if (record_number(record, MEMBER_CALL) > 1)
       buf_str(&got->reply, record_text(record, MEMBER_TEXT));
@@ -84,7 +84,7 @@ static void trial_on_record(void *ctx, const struct record *record, struct str l
 
 static void trial_on_trouble(void *ctx, const char *message) {
   (void)ctx;
-  (void)message; /* the stop says it */
+  (void)message; /* the stop reports it */
 }
 
 static void trial_on_finished(void *ctx, struct session *s) {

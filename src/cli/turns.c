@@ -18,10 +18,10 @@ enum {
   WIDTH_PROVIDER = 8,
   WIDTH_WHAT = 22,
   WIDTH_METHOD = 17,
-  WIDTH_LINE = 78,  /* all of them */
+  WIDTH_LINE = 78,  /* of all of them together */
   WIDTH_USED = 26,  /* "12.3 s  12345 tokens  $0.1" */
-  WIDTH_WIDE = 120, /* from here on nothing needs to be cut short */
-  WIDTH_NAME = 24,  /* of such a terminal; a wider one gives half of what it has more */
+  WIDTH_WIDE = 120, /* from here on nothing has to be cut */
+  WIDTH_NAME = 24,  /* on such a terminal; a wider one gives half of the rest */
   WIDTH_NAME_MAX = 64,
   WIDTH_WHAT_MAX = 60,
   WIDTH_WHY_MIN = 24,
@@ -56,7 +56,7 @@ struct turns_look turns_look_of(int fd) {
       .colours = cli_colours(fd), .terminal = isatty(fd) == 1, .columns = cli_columns(fd)};
 }
 
-/* Two such cells share what a line leaves. */
+/* Returns the room for a name; two such cells share what is left of a line. */
 static int names_room(int columns) {
   if (columns >= WIDTH_WIDE)
     return turns_least(WIDTH_NAME + (columns - WIDTH_WIDE) / 2, WIDTH_NAME_MAX);
@@ -68,7 +68,7 @@ static int names_width(const struct turns_look *look) {
   return wanted > WIDTH_MOVEMENT ? turns_least(wanted, room) : WIDTH_MOVEMENT;
 }
 
-/* "8.0 s  1234 tokens  $0.0123": what the turn took. */
+/* Puts what the turn took: "8.0 s  1234 tokens  $0.0123". */
 static void put_used(struct buf *out, const struct turn_line *line) {
   const struct spend *s = &line->spends.all;
   view_put_time(out, line->duration_ms > 0 ? line->duration_ms : 0);
@@ -126,7 +126,7 @@ void turns_print(FILE *out, const struct turn_line *line, const struct turns_loo
   buf_printf(&b, "%*s", indent, "");
   used += 1 + indent + turns_cell(&b, buf_view(&line->movement), name - indent, name_max - indent);
   buf_printf(&b, "%s ", plain);
-  if (what >= 0) { /* else a very narrow terminal: where it led matters more */
+  if (what >= 0) { /* else too narrow: where it led matters more */
     used += turns_cell(&b, buf_view(&line->provider), WIDTH_PROVIDER, wide ? 16 : WIDTH_PROVIDER);
     if (what > 4) {
       buf_putc(&b, ' ');

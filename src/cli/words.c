@@ -28,7 +28,7 @@ void words_hear(struct spoken *w, uint64_t seen_seq) {
 static void words_over(struct spoken *w, const json_t *call_end, long call, uint64_t seen_seq) {
   struct str text = str_trim(json_view(json_object_get(call_end, "text")));
   if (w->begun)
-    words_hear(w, seen_seq); /* they came before it */
+    words_hear(w, seen_seq); /* they came before this record */
   w->ended[w->next_ended++ % WORDS_CALLS] = call;
   if (w->begun && w->heard != call && text.n > 0 && !words_hold(w->asides, call)) {
     live_text(w->live, call, text);

@@ -17,8 +17,8 @@ static bool git_is_own(const char *path, mode_t type) {
   return lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == type && st.st_uid == geteuid();
 }
 
-/* The first line of a small file behind `prefix`, taken from `folder` when it is no absolute path,
- * and resolved. */
+/* Reads the first line of a small file behind `prefix` and resolves the path in it, from `folder`
+ * if it is not absolute. */
 static bool read_link(const char *file, const char *prefix, const char *folder,
                       char out[PATH_MAX]) {
   char line[PATH_MAX], path[2 * PATH_MAX];
@@ -40,8 +40,8 @@ static bool read_link(const char *file, const char *prefix, const char *folder,
   return realpath(path, out) != NULL;
 }
 
-/* Whether the worktree's folder in the repository says that it belongs to this .git file: else any
- * project could name a folder to be opened for it. */
+/* Returns true if the worktree's folder in the repository says that it belongs to this .git file:
+ * otherwise any project could name a folder to be opened for it. */
 static bool points_back(const char *worktree, const char *dot_git) {
   char file[PATH_MAX + 16], back[PATH_MAX], real[PATH_MAX];
   (void)snprintf(file, sizeof file, "%s/gitdir", worktree);

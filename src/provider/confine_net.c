@@ -34,7 +34,7 @@ static const char *value_in(const char *const *envp, const char *name) {
   return NULL;
 }
 
-/* The host of https://USER@HOST:PORT/PATH, with the port that its scheme means. */
+/* Adds the host of https://USER@HOST:PORT/PATH, with its scheme's port if none is given. */
 static void hosts_add_url(struct hosts *h, const char *url) {
   char text[300];
   const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url;
@@ -90,7 +90,8 @@ struct proxy *confine_proxy(const struct confine_spec *spec, struct err *err) {
   return proxy;
 }
 
-/* Its own servers a program reaches without the proxy, unless the list names this machine. */
+/* Lists the hosts that a program reaches without the proxy: its own servers, unless the list names
+ * this machine. */
 const char *confine_bypass(const struct confine_spec *spec) {
   struct arena arena = {0};
   const char *const *hosts = hosts_of(spec, &arena);

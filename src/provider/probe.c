@@ -25,7 +25,7 @@ static bool is_program(const char *path) {
   return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* By PATH, as the shim does it. */
+/* Finds a program by PATH, as the shim does. */
 bool probe_find_program(const char *name, char *out, size_t size) {
   struct buf path = {0};
   bool found = false;
@@ -45,7 +45,7 @@ bool probe_find_program(const char *name, char *out, size_t size) {
   return found;
 }
 
-/* ~ and $NAME in front become folders; false: that folder is not known. */
+/* Expands ~ and $NAME in front to folders. Returns false if that folder is unknown. */
 static bool probe_expand(const char *path, char *out, size_t size) {
   char name[64];
   const char *slash = strchr(path, '/'), *folder = NULL;
@@ -185,7 +185,7 @@ static void probe_ask_version(struct process_table *table, const char *tmpdir,
       version_words(provider_profile(provider), asking->probe->program, provider->settings, &arena);
   const char *const *envp = process_env_build(&arena, tmpdir, NULL, NULL, &err);
   const struct process_spec spec = {.argv = words,
-                                    .cwd = tmpdir, /* no project's configuration is near */
+                                    .cwd = tmpdir, /* away from any project's configuration */
                                     .envp = envp,
                                     .stdout_max = LIMIT_VERSION_BYTES,
                                     .stderr_max = LIMIT_VERSION_BYTES,

@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-/* The words that would start it: a permission or a model that it cannot have is found here. */
+/* Builds the words that would start the agent: a permission or a model that it cannot have is found
+ * here. */
 static bool ready_command(const struct provider *self, const struct profile *profile,
                           enum transport transport, const struct ready_call *call,
                           struct err *err) {

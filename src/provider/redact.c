@@ -14,9 +14,9 @@ struct redact_pattern {
   size_t n;
   size_t name; /* index */
   enum written {
-    WRITTEN_PLAIN, /* the value; bytes of it may be spelled in other ways: see spelled */
+    WRITTEN_PLAIN, /* the value; its bytes may be spelled in other ways: see spelled */
     WRITTEN_BASE64,
-    WRITTEN_HEX, /* the value; its bytes are looked for as two digits each */
+    WRITTEN_HEX, /* the value; its bytes are sought as two digits each */
   } written;
 };
 
@@ -65,8 +65,8 @@ static void add_pattern(struct secrets *s, const char *p, size_t n, enum written
     s->starts['%'] = s->starts['\\'] = s->starts['+'] = true;
 }
 
-/* The characters that a base64 text has wherever `value` stands `offset` bytes (mod 3) into it: the
- * first and the last may depend on the neighbours and are left out. */
+/* Adds the characters that a base64 text has wherever `value` stands `offset` bytes (mod 3) into
+ * it. The first and the last may depend on the neighbours and are left out. */
 static void add_base64(struct secrets *s, struct str value, size_t offset, const char *last_two) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   size_t from = (offset * 8 + 5) / 6, to = (offset + value.n) * 8 / 6;
@@ -115,7 +115,8 @@ static bool is_hex_of(struct str digits, unsigned char byte) {
   return true;
 }
 
-/* Is `byte` written here as prefix and two hexadecimal digits? *partial: perhaps, the text ends. */
+/* Returns the length of `byte` written as prefix and two hexadecimal digits, 0 if it is not here.
+ * *partial: it may be, but the text ends. */
 static size_t redact_escaped(unsigned char byte, const char *prefix, struct str text,
                              bool *partial) {
   size_t n = strlen(prefix), have = text.n < n ? text.n : n;
@@ -127,8 +128,8 @@ static size_t redact_escaped(unsigned char byte, const char *prefix, struct str 
   return digits.n < 2 ? 0 : n + 2;
 }
 
-/* How many bytes at the head of `text` stand for `byte`, other than itself: as in a URL or a form
- * (%2F, + for a space), as in a JSON string (\u002f, \/). 0: none do. Encoders differ in which
+/* Returns how many bytes at the head of `text` stand for `byte`, other than itself, as in a URL or
+ * a form (%2F, + for a space) or a JSON string (\u002f, \/); 0 if none do. Encoders differ in which
  * bytes they write so, so each byte of a value may be. */
 static size_t spelled(unsigned char byte, struct str text, bool *partial) {
   if (text.p[0] == '%')
@@ -142,7 +143,7 @@ static size_t spelled(unsigned char byte, struct str text, bool *partial) {
   return redact_escaped(byte, "\\u00", text, partial);
 }
 
-/* How many bytes at the head of `text` spell the value; 0: none do. */
+/* Returns how many bytes at the head of `text` spell the value, 0 if they do not. */
 static size_t match_value(const struct redact_pattern *p, struct str text, bool *partial) {
   size_t at = 0;
   for (size_t i = 0; i < p->n; i++) {
@@ -161,9 +162,9 @@ static size_t match_value(const struct redact_pattern *p, struct str text, bool 
   return at;
 }
 
-/* Length of one piece of what may stand between two characters of an encoded value: white space of
- * wrapped lines and columns, as it is or as a JSON string says it (\n, and \\n in a string within
- * one); in hex also what writers of bytes put there (61:62, 0x61, 0x62, \x61\x62). */
+/* Returns the length of one piece of what may stand between two characters of an encoded value:
+ * white space of wrapped lines and columns, as it is or as a JSON string says it (\n, and \\n in a
+ * string within one); in hex also what writers of bytes put there (61:62, 0x61, 0x62, \x61\x62). */
 static size_t redact_filling(struct str text, bool hex, bool *partial) {
   enum { BACKSLASHES = 8 };
   size_t n = 0;
@@ -209,7 +210,7 @@ static size_t match_base64(const struct redact_pattern *p, struct str text, bool
   return text.n - rest.n;
 }
 
-/* The offset with which od and xxd begin each line. */
+/* Skips the offset with which od and xxd begin each line. */
 static struct str skip_offset(struct str text, bool *partial) {
   enum { DIGITS_MIN = 6, DIGITS_MAX = 16 };
   size_t n = 0;
@@ -240,7 +241,8 @@ static size_t match_hex(const struct redact_pattern *p, struct str text, bool *p
   return text.n - rest.n;
 }
 
-/* The value's own bytes are the common case, and never to be read as an escape. */
+/* Matches one pattern. The value's own bytes are the common case, and are never read as an
+ * escape. */
 static size_t match_one(const struct redact_pattern *p, struct str text, bool *partial) {
   if (p->written == WRITTEN_HEX)
     return match_hex(p, text, partial);
@@ -255,8 +257,8 @@ static size_t match_one(const struct redact_pattern *p, struct str text, bool *p
   return match_value(p, text, partial);
 }
 
-/* The longest place at the head of `text` that is a value, 0: none; *partial: the text may be the
- * beginning of one. */
+/* Returns the length of the longest value at the head of `text`, 0 if there is none. *partial: the
+ * text may be the beginning of one. */
 static size_t redact_match(const struct secrets *s, struct str text, size_t *name, bool *partial) {
   size_t best = 0;
   *partial = false;
@@ -279,7 +281,7 @@ static size_t filter(const struct secrets *s, struct str text, struct buf *out, 
     size_t name = 0, n = 0;
     if (s->starts[(unsigned char)text.p[i]])
       n = redact_match(s, (struct str){text.p + i, text.n - i}, &name, &partial);
-    if (partial) /* a longer one first: it may still come true */
+    if (partial) /* a longer one may still match */
       break;
     if (n == 0) {
       i++;

@@ -117,7 +117,7 @@ const char *provider_news_name(enum provider_news_kind kind) {
 }
 
 static const char *bad_value(const char *name, const json_t *value) {
-  if (json_is_null(value)) /* takes away what was written elsewhere */
+  if (json_is_null(value)) /* this removes what was written elsewhere */
     return NULL;
   json_int_t n = json_integer_value(value);
   double x = json_number_value(value);

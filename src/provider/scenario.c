@@ -22,7 +22,7 @@ static const char *const usage_keys[] = {"input", "output", "cached", "reasoning
 
 static const char *const error_keys[] = {"class", "retry_after_ms", "message", NULL};
 
-/* Where a mistake stands: the key of a reply, of its `in` if that is set, or the value of it. */
+/* The place of a mistake: the key of a reply, or of its `in` if that is set, or its value. */
 struct spot {
   size_t reply; /* 1-based; 0: the file's own map */
   const char *in, *key;
@@ -179,7 +179,7 @@ static bool check_usage(const json_t *reply, struct spot *spot, struct err *err)
   return true;
 }
 
-/* Reported before the answer comes, as by backends that count while they work. */
+/* Checks the use that is reported before the answer, as by backends that count while they work. */
 static bool check_so_far(const json_t *reply, struct spot *spot, struct err *err) {
   const json_t *usage = json_object_get(reply, "usage_so_far");
   spot->key = "usage_so_far";
@@ -199,7 +199,7 @@ static bool check_so_far(const json_t *reply, struct spot *spot, struct err *err
   return true;
 }
 
-/* A name, or what was run and what came of it. */
+/* Returns true for a tool: a name, or what was run and what came of it. */
 static bool scenario_is_tool(const json_t *tool) {
   static const char *const keys[] = {"name", "argument", "exit", "output", NULL};
   const char *key;
@@ -332,8 +332,7 @@ static bool holds_nul(const json_t *value) {
   return false;
 }
 
-/* JSON, which is YAML too, some twenty times as fast; NULL when it is not that and nothing but
-   that. */
+/* Reads JSON, which is YAML too, some twenty times as fast; NULL if the text is anything else. */
 static json_t *load_json(struct str text) {
   struct str trimmed = str_trim(text);
   struct json_size size = json_size(trimmed, LIMIT_YAML_DEPTH, LIMIT_YAML_NODE_COUNT);

@@ -12,7 +12,7 @@ static bool shows(const struct buf *prompt, struct str text) {
 
 void schema_prompt_append(struct buf *prompt, const struct call_request *request) {
   struct schema *schema = schema_compile(request->schema, NULL, NULL, NULL);
-  struct buf words = {0}, json = {0}; /* which a template of a user's own may show instead */
+  struct buf words = {0}, json = {0}; /* a user's own template may show either */
   if (schema == NULL)
     BUG("a call asks for a schema that does not compile");
   describe_request(schema, request->schema_as, request->language, &words);

@@ -29,7 +29,7 @@ struct script_run {
   bool pausing;
   int handles; /* not closed yet */
   const struct provider_env *env;
-  const json_t *reply; /* NULL: the scenario has run dry */
+  const json_t *reply; /* NULL: the scenario has no reply left */
   struct call_result result;
   struct provider_sink sink;
   bool finished;
@@ -49,7 +49,7 @@ static json_t *script_prepare(const struct provider *self, const struct provider
 
 /* --- files --- */
 
-/* Is one of its parts ".."? The kernel refuses it too; this says why. */
+/* Returns true if one of its parts is "..". The kernel refuses it too, but this says why. */
 static bool has_parent(const char *path) {
   for (const char *at = path; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
     if (str_eq_c((struct str){at, strcspn(at, "/")}, ".."))
@@ -57,7 +57,7 @@ static bool has_parent(const char *path) {
   return false;
 }
 
-/* Git runs what lies in its folder. */
+/* Returns true if the path leads into git's folder: git runs what lies there. */
 static bool enters_git(const char *path) {
   for (const char *at = path; at; at = strchr(at, '/'), at = at ? at + 1 : NULL)
     if (strncasecmp(at, LIT(".git")) == 0 && (at[4] == '/' || at[4] == '\0'))
@@ -65,8 +65,8 @@ static bool enters_git(const char *path) {
   return false;
 }
 
-/* Each folder is opened beneath `dir` before anything is made in it: a link may lead to a folder
- * inside, none leads out. */
+/* Makes the folders of a path. Each is opened beneath `dir` before anything is made in it: a link
+ * may lead to a folder inside, none leads out. */
 static bool make_parents(int dir, const char *path) {
   char part[1024];
   int folder = dir;
@@ -106,7 +106,7 @@ static bool script_write_file(int dir, const char *path, struct str content, jso
   if (fd >= 0) {
     struct stat st;
     bool ok = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (!ok) /* a pipe would keep the whole loop waiting */
+    if (!ok) /* a pipe would block the whole loop */
       (void)err_set(err, ERR_INVALID, "write: %s is not a regular file", path);
     ok = ok && file_read_fd(fd, path, LIMIT_SCENARIO_BYTES, &before, err);
     close(fd);
@@ -165,7 +165,7 @@ static void build_result(struct script_run *run) {
   size_t i;
   json_t *chunk;
   if (run->reply == NULL)
-    return; /* said at the start */
+    return; /* reported at the start */
   if (session != NULL)
     (void)snprintf(result->provider_session, sizeof result->provider_session, "%s", session);
   if (text)
@@ -225,7 +225,7 @@ static void script_finish(struct script_run *run) {
   run->sink.done(run->sink.ctx, &result);
 }
 
-/* The tools that it says it used, each from start to end. */
+/* Reports the tools that the reply says were used, each from start to end. */
 static void tell_tools(const struct script_run *run) {
   static const char *const states[] = {"start", "end"};
   size_t i;
@@ -255,7 +255,7 @@ static void tell_usage(const struct script_run *run) {
     run->sink.news(run->sink.ctx, &news);
 }
 
-/* The pieces of its text, as a backend that streams would send them. */
+/* Reports the pieces of the text, as a backend that streams would. */
 static void tell_chunks(const struct script_run *run) {
   size_t i;
   json_t *chunk;
@@ -274,13 +274,13 @@ static void script_on_timer(uv_timer_t *timer) {
   script_finish(run);
 }
 
-/* The pieces come at once, the end of the answer after its delay. */
+/* Reports all pieces at once; the end of the answer comes after its delay. */
 static void on_begin(uv_timer_t *timer) {
   struct script_run *run = timer->data;
   tell_tools(run);
   tell_chunks(run);
   tell_usage(run);
-  if (run->result.class != CLASS_CANCELLED) /* by whoever was told */
+  if (run->result.class != CLASS_CANCELLED) /* cancelled by whoever was told */
     uv_timer_start(&run->timer, script_on_timer, run->wait_ms, 0);
 }
 
@@ -293,12 +293,13 @@ static void script_begin(struct script_run *run) {
 static void on_pause(uv_idle_t *pause) {
   struct script_run *run = pause->data;
   end_pause(run);
-  if (run->result.class != CLASS_CANCELLED) /* then its timer runs already */
+  if (run->result.class != CLASS_CANCELLED) /* otherwise its timer is already running */
     script_begin(run);
 }
 
-/* A timer without a delay that one such timer starts runs before the loop looks at anything else:
- * answers that take no time would keep it from signals and sockets for as long as they last. */
+/* Returns true if timers have held the loop for too long. A timer without a delay that another one
+ * starts runs before the loop looks at anything else: answers that take no time would keep it from
+ * signals and sockets for as long as they last. */
 static bool holds_the_loop(const uv_loop_t *loop) {
   return clock_mono_ms() > uv_now(loop) + LIMIT_LOOP_HOLD_MS;
 }

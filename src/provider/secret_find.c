@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Is one of the words in it (at its end, when at_end is set)? Case does not count. */
+/* Returns true if one of the words is in the name (at its end, when at_end is set), in any case. */
 static bool secret_find_holds(struct str name, const char *const *words, bool at_end) {
   for (; *words != NULL; words++) {
     size_t n = strlen(*words);
@@ -26,7 +26,8 @@ static bool is_secret_variable(struct str name) {
   return secret_find_holds(name, words, false);
 }
 
-/* True for members and options: "env_key" and "key_file" name a key but are not one. */
+/* Returns true for members and options that hold a secret: "env_key" and "key_file" name a key but
+ * are not one. */
 static bool is_secret_member(struct str name) {
   static const char *const words[] = {"api_key",       "api-key",     "apikey",     "access_key",
                                       "token",         "secret",      "secret_key", "secret-key",
@@ -35,7 +36,7 @@ static bool is_secret_member(struct str name) {
   return secret_find_holds(name, words, true);
 }
 
-/* How keys of well-known services begin. */
+/* Returns true for a text that begins like the keys of well-known services. */
 static bool looks_like_key(struct str value) {
   static const char *const begins[] = {"sk-",    "sk_",   "rk_",   "gsk_",       "xai-",  "pplx-",
                                        "hf_",    "ghp_",  "gho_",  "ghu_",       "ghs_",  "npm_",
@@ -67,7 +68,7 @@ static struct str without_quotes(struct str value) {
   return value;
 }
 
-/* scheme://user:PASSWORD@host */
+/* Adds the password of scheme://user:PASSWORD@host. */
 static void add_password(struct secrets *s, const char *name, struct str value) {
   for (size_t i = 0; i + 3 < value.n; i++) {
     if (!str_starts((struct str){value.p + i, value.n - i}, "://"))

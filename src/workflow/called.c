@@ -35,7 +35,7 @@ static void called_add(struct expand *e, struct called *c) {
   e->files[e->file_count++] = c;
 }
 
-/* The facets of a file at this path: what lies beside it, and the rest as everywhere. */
+/* Sets the facets of a file at this path: those beside it, the rest as everywhere. */
 static void place_facets(struct expand *e, struct called *c, const char *path) {
   struct arena *arena = e->p->arena;
   const char *slash = strrchr(path, '/');
@@ -60,7 +60,7 @@ static struct called *called_read(struct expand *e, const struct yaml_node *node
   *c = (struct called){
       .device = st->st_dev, .inode = st->st_ino, .file = arena_strdup(e->p->arena, path)};
   *origin = (struct origin){.base = {c->file}, .scope = scope_none};
-  called_add(e, c); /* also when it is wrong: its errors are said once */
+  called_add(e, c); /* also a wrong one, so that its errors are reported once */
   if (!S_ISREG(st->st_mode))
     REPORT(e->p, node, "%s is not a file: write the path of a workflow's file", path);
   else if (!file_read_fd(fd, path, LIMIT_WORKFLOW_BYTES, &text, &err))
@@ -81,7 +81,8 @@ static struct called *called_read(struct expand *e, const struct yaml_node *node
   return c;
 }
 
-/* False: there is no such file. *out may be NULL then and else: reported. */
+/* Opens a called file. Returns false if there is none. *out may be NULL on true: an error was
+ * reported. */
 static bool called_open(struct expand *e, const struct yaml_node *node, const char *folder,
                         const char *path, struct called **out) {
   char shown[CALLED_PATH_BYTES];
@@ -137,7 +138,7 @@ static void called_report_missing(struct expand *e, const struct yaml_node *node
            shown);
 }
 
-/* In the folders searched for one given by name only. */
+/* Looks in the folders that are searched for a name without a path. */
 static bool called_by_name(struct expand *e, const struct instance *x, const struct yaml_node *node,
                            bool fragment, struct str name, struct called **out) {
   const struct facets *f = &x->called->facets;
@@ -296,7 +297,7 @@ static void values_put(struct expand *e, struct values *v, struct str name, stru
   buf_deinit(&b);
 }
 
-/* Both forms of an argument, which is a text of the caller. */
+/* Puts both forms of an argument, which is a text of the caller. */
 static void called_put_argument(struct expand *e, const struct instance *x, struct values *v,
                                 const struct param *param, const struct yaml_node *arg) {
   struct err err;

@@ -11,7 +11,7 @@
 struct foreign_key {
   const struct key_set *set;
   const char *name, *advice;
-  const char *instead; /* the key that the advice says to write; or NULL */
+  const char *instead; /* the key that the advice suggests, or NULL */
 };
 
 static const struct foreign_key foreign_keys[] = {
@@ -122,8 +122,8 @@ static bool writes(struct str tool) {
   return false;
 }
 
-/* PROGRAM of Bash(PROGRAM), Bash(PROGRAM *) and Bash(PROGRAM:*); empty: the tool is none of these,
- * or more than `run` can say. */
+/* Returns PROGRAM of Bash(PROGRAM), Bash(PROGRAM *) and Bash(PROGRAM:*); empty if the tool is none
+ * of these, or more than `run` can say. */
 static struct str program_of(struct str tool) {
   if (!str_starts(tool, "Bash(") || tool.p[tool.n - 1] != ')')
     return STR("");

@@ -27,7 +27,7 @@ static const struct yaml_node *find_movement(struct expand *e, const struct yaml
   return NULL;
 }
 
-/* The name of the movement that a file begins with; NULL: it has none. */
+/* Returns the name of the movement that a file begins with, NULL if it has none. */
 static const struct yaml_node *first_name(struct expand *e, const struct yaml_node *root) {
   const struct yaml_node *named = expand_get(&workflow_keys, root, "initial_movement");
   const struct yaml_node *list = movements_of(root);
@@ -96,7 +96,8 @@ static const struct yaml_node *rule_of_label(struct expand *e, const struct inst
   return NULL;
 }
 
-/* Where the caller continues when the file `x` returns `label`, as its rule says. */
+/* Returns where the caller continues when the file `x` returns `label`, as the caller's rule
+ * says. */
 static struct str target_of_exit(struct expand *e, const struct instance *x, struct str label,
                                  const struct yaml_node *rule) {
   if (x->caller == NULL)
@@ -173,7 +174,7 @@ static void flat_put(struct expand *e, struct flat *flat, const struct yaml_node
   flat->items[flat->count++] = movement;
 }
 
-/* A condition of a call's rule is something that the file returns. */
+/* Checks that a condition of a call's rule is something that the file returns. */
 static void expand_check_label(struct expand *e, const struct yaml_node *node, struct str label,
                                const struct called *c) {
   const char *names[LIMIT_RULE_COUNT + 3] = {"COMPLETE", "ABORT"};
@@ -192,7 +193,7 @@ static void expand_check_label(struct expand *e, const struct yaml_node *node, s
            c->file, parse_shown(e->p, label));
 }
 
-/* Rules of a movement that calls hold nothing but labels and where they lead. */
+/* Checks the rules of a movement that calls a file: they hold only labels and where they lead. */
 static void check_call_rules(struct expand *e, const struct instance *x,
                              const struct yaml_node *movement, const struct called *c) {
   const struct yaml_node *rules = yaml_get(movement, "rules");
@@ -279,7 +280,7 @@ static void flatten(struct expand *e, const struct instance *x, struct flat *fla
       flatten_call(e, x, movement, flat);
       continue;
     }
-    if (flat->count > LIMIT_MOVEMENT_COUNT) { /* the parser says so */
+    if (flat->count > LIMIT_MOVEMENT_COUNT) { /* the parser reports it */
       e->full = true;
       return;
     }

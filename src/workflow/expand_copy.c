@@ -78,7 +78,7 @@ struct str expand_text(struct expand *e, const struct instance *x, const struct 
   return put_names(e, x, SCOPE_TEXT, node);
 }
 
-/* The name that a thing of `x` has in the flat workflow. */
+/* Returns the name that something of `x` has in the flat workflow. */
 static struct str put_prefix(struct expand *e, const struct instance *x, struct str name) {
   struct buf full = {0};
   buf_str(&full, x->origin.scope.prefix);
@@ -95,7 +95,7 @@ static const struct yaml_node *copy_map(struct expand *e, const struct instance 
 static const struct yaml_node *copy_movement(struct expand *e, const struct instance *x,
                                              const struct yaml_node *movement, bool child);
 
-/* Texts in a value of no particular kind, lists and maps included. */
+/* Copies a value of no particular kind, with the texts in it, lists and maps included. */
 static const struct yaml_node *copy_texts(struct expand *e, const struct instance *x,
                                           enum scope_place place, const struct yaml_node *node) {
   struct yaml_node *copy = expand_node(e, node, &x->origin.base);
@@ -145,7 +145,7 @@ static const struct yaml_node *copy_list(struct expand *e, const struct instance
   return copy;
 }
 
-/* A text that leads somewhere as `next` of a rule does. */
+/* Copies a text that leads somewhere, as `next` of a rule does. */
 static const struct yaml_node *copy_lead(struct expand *e, const struct instance *x,
                                          const struct yaml_node *node) {
   const struct yaml_node key = {.kind = YAML_TEXT, .text = STR("next")};
@@ -169,7 +169,7 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
   if (k->type == KEY_CONDITION)
     return copy_condition(e, x, node);
   bool names = k->type == KEY_ITEMS || strcmp(k->name, "integrate") == 0;
-  if (names && node->kind == YAML_TEXT) { /* of a movement of this file */
+  if (names && node->kind == YAML_TEXT) { /* names of movements of this file */
     struct yaml_node *copy = expand_node(e, node, &x->origin.base);
     expand_set_text(e, copy, put_prefix(e, x, expand_text(e, x, node)));
     return copy;
@@ -177,7 +177,7 @@ static const struct yaml_node *copy_value(struct expand *e, const struct instanc
   if (strcmp(k->name, "on_reject") == 0 && node->kind == YAML_TEXT)
     return copy_lead(e, x, node);
   enum scope_place place = SCOPE_TEXT;
-  if (k->type == KEY_OUTPUTS || strcmp(k->name, "question") == 0) /* a template */
+  if (k->type == KEY_OUTPUTS || strcmp(k->name, "question") == 0) /* these are templates */
     place = SCOPE_INSTRUCTION;
   else if (strcmp(k->name, "cwd") == 0)
     place = SCOPE_PATH;
@@ -191,7 +191,7 @@ static struct yaml_node *named(struct expand *e, const struct yaml_node *like, c
   return node;
 }
 
-/* `next` says where a rule leads, whatever the file says it with. */
+/* Sets `next` of the copied rule, whichever key the file uses for it. */
 static void copy_target(struct expand *e, const struct instance *x, const struct yaml_node *rule,
                         struct yaml_node *copy) {
   const struct yaml_node *next = yaml_get(rule, "next"), *back = yaml_get(rule, "return");
@@ -209,7 +209,7 @@ static void copy_target(struct expand *e, const struct instance *x, const struct
     copy->pairs[i].value = to;
   }
   if (next != NULL && back != NULL)
-    copy->count = 0; /* it was told what is wrong */
+    copy->count = 0; /* the error was reported */
 }
 
 static const struct yaml_node *copy_map(struct expand *e, const struct instance *x,
@@ -271,7 +271,8 @@ static void drop_pair(struct yaml_node *map, const char *key) {
   map->count = kept;
 }
 
-/* `over` on top of `under`, both copies of our own: maps key by key, everything else as a whole. */
+/* Lays `over` on top of `under`, both of them our own copies: maps key by key, everything else as a
+ * whole. */
 static const struct yaml_node *lay_over(struct expand *e, const struct yaml_node *under,
                                         const struct yaml_node *over) {
   if (under->kind != YAML_MAP || over->kind != YAML_MAP)
@@ -292,7 +293,7 @@ static const struct yaml_node *lay_over(struct expand *e, const struct yaml_node
   return both;
 }
 
-/* The fragment's map where `movement` of `x` uses it; NULL: reported. */
+/* Copies the fragment's map where `movement` of `x` uses it; NULL if an error was reported. */
 static const struct yaml_node *copy_fragment(struct expand *e, const struct instance *x,
                                              const struct yaml_node *movement) {
   const struct yaml_node *uses = yaml_get(movement, "uses");
@@ -323,7 +324,7 @@ static const struct yaml_node *copy_fragment(struct expand *e, const struct inst
   return copy_movement(e, fragment, root, true);
 }
 
-/* The nearest of `x` and those that call it, except the session's own file, with that key. */
+/* Finds the key in the nearest of `x` and its callers, except the session's own file. */
 static const struct yaml_node *inherited(const struct instance *x, const char *key,
                                          const struct instance **from) {
   for (; x->caller != NULL; x = x->caller) {
@@ -344,7 +345,8 @@ static void inherit_one(struct expand *e, const struct instance *x, struct yaml_
              copy_value(e, from, key_find(&workflow_keys, str_from(key)), value));
 }
 
-/* A model belongs to the provider it is written with. */
+/* Lets a movement inherit provider and model. A model belongs to the provider it is written
+ * with. */
 static void inherit_provider(struct expand *e, const struct instance *x,
                              struct yaml_node *movement) {
   const struct instance *from = NULL, *model_from = NULL;
@@ -375,7 +377,7 @@ static void inherit(struct expand *e, const struct instance *x, struct yaml_node
     put_pair(e, movement, named(e, judge, "judge"), judge);
 }
 
-/* Where a fragment is used, what it inherits is left to the movement that uses it. */
+/* Copies a movement. What a fragment inherits is left to the movement that uses it. */
 static const struct yaml_node *copy_movement(struct expand *e, const struct instance *x,
                                              const struct yaml_node *movement, bool child) {
   if (movement->kind != YAML_MAP)

@@ -68,7 +68,7 @@ static bool read_regular(int fd, const char *path, struct buf *out, struct err *
   return ok;
 }
 
-/* The file at `path` beneath `folder`; folders count as not found when `bare`. */
+/* Reads the file at `path` beneath `folder`; folders count as not found when `bare`. */
 static enum found read_beneath(const char *folder, const char *path, bool bare, struct buf *out,
                                struct err *err) {
   struct stat st;
@@ -137,7 +137,7 @@ static bool facets_is_path(struct str s) {
   return slash;
 }
 
-/* One line with spaces that ends like a file name: a path, or a sentence about a file. */
+/* Returns true for one line that ends like a file's name: a path, or a sentence about a file. */
 static bool may_be_path(struct str s) {
   return s.n <= NAME_MAX && memchr(s.p, '\n', s.n) == NULL &&
          (ends_with(s, ".md") || ends_with(s, ".txt"));
@@ -191,7 +191,7 @@ static json_t *absolute_path(const char *folder, const char *path) {
   return text;
 }
 
-/* The user's own file of the same name, or NULL. */
+/* Returns the user's own file of the same name, or NULL. */
 static json_t *shadowed(const struct facets *f, enum facet_kind kind, struct str name) {
   for (enum facet_from from = FROM_HOME; from < FROM_COUNT; from++)
     for (size_t k = 0; k < ARRAY_LEN(name_ends); k++) {
@@ -249,7 +249,7 @@ static void note_user(const struct facets *f, json_t *entry) {
     (void)json_array_append_new(users, json_text(f->movement));
 }
 
-/* `name` is empty where the file was named by its path. */
+/* Notes a file that a facet came from. `name` is empty if the file was named by its path. */
 static void note_file(const struct facets *f, enum facet_kind kind, enum facet_from from,
                       struct str name, const char *path) {
   static const char *const names[FROM_COUNT] = {"workflow", "workflow", "workflow",
@@ -359,7 +359,7 @@ char *facets_above(struct arena *arena, const char *folder) {
   return above;
 }
 
-/* A path that the workflow names: below its folder, or by ../ below the one above. */
+/* Finds a path that the workflow names: below its folder, or by ../ below the one above. */
 static enum found find_by_path(const struct facets *f, enum facet_kind kind, struct str value,
                                bool bare, struct buf *out, struct err *err) {
   bool climbs = f->above != NULL && str_starts(value, "../");

@@ -12,7 +12,7 @@
 
 enum { LIST_PATH_BYTES = 4096 };
 
-/* In the order they are searched. */
+/* The places that are searched, in order. */
 struct places {
   struct {
     const char *folder, *from;
@@ -21,7 +21,7 @@ struct places {
 
 static const struct {
   const char *kind, *folder;
-  const char *const *ends; /* of its files, in the order in which they are tried; "" is any */
+  const char *const *ends; /* of its files, in the order they are tried; "" is any */
 } kinds[] = {
 #define TEXT_ENDS ((const char *const[]){".md", ".txt", "", NULL})
     {"persona", "personas", TEXT_ENDS},
@@ -33,7 +33,8 @@ static const struct {
     {"fragment", "fragments", ((const char *const[]){".yaml", NULL})},
 };
 
-/* Its name without the extension; `end` is the extension's index. False: it is not a facet. */
+/* Returns the file's name without its extension; `end` is the extension's index. Returns false if
+ * it is no facet. */
 static bool name_of_file(const char *file, const char *const *ends, struct str *name, size_t *end) {
   *name = str_from(file);
   if (name->n == 0 || file[0] == '.')
@@ -67,7 +68,7 @@ static void facets_list_one(json_t *list, size_t kind, size_t start, const char 
   json_array_append_new(list, entry);
 }
 
-/* Files of one folder: NAME.md before NAME.txt before NAME, as they are searched. */
+/* Lists the files of one folder in the order they are searched: NAME.md, NAME.txt, NAME. */
 static void facets_list_folder(json_t *list, size_t kind, size_t start, const char *folder,
                                const char *from) {
   char path[LIST_PATH_BYTES];

@@ -19,7 +19,8 @@ static json_t *gate_rule(const char *condition, struct str next) {
   return json_pack("{ss so}", "condition", condition, "next", json_text(next));
 }
 
-/* "build.gate2", and for a second place that the rules lead to "build.gate2 > review". */
+/* Names a gate: "build.gate2", and "build.gate2 > review" for a second place that the rules lead
+ * to. */
 static void gate_name(struct str movement, const json_t *gate, size_t number, struct str target,
                       bool first_target, struct buf *out) {
   struct str own = gate_text(gate, "name");
@@ -57,7 +58,7 @@ static bool is_place(const json_t *movements, struct str name) {
   for (size_t i = 0; i < json_array_size(movements); i++)
     if (str_eq(gate_text(json_array_get(movements, i), "name"), name))
       return true;
-  return false; /* an error of its own */
+  return false; /* this is reported as an error of its own */
 }
 
 /* Puts the chain before one place; the name of its first movement is in `first`. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A row without a set is for all that have no row of their own. */
+/* A row without a set is for all sets that have no row of their own. */
 static const struct {
   const char *set, *key, *example;
 } examples[] = {

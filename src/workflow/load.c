@@ -32,7 +32,7 @@ void sort_by_place(struct err_list *list) {
   if (list->count < 2)
     return;
   qsort(list->items, list->count, sizeof *list->items, by_place);
-  for (size_t i = 0; i < list->count; i++) /* an alias brings its anchor's errors again */
+  for (size_t i = 0; i < list->count; i++) /* an alias repeats its anchor's errors */
     if (kept == 0 || by_place(&list->items[kept - 1], &list->items[i]) != 0)
       list->items[kept++] = list->items[i];
   list->count = kept;
@@ -53,7 +53,7 @@ void workflow_marks_free(struct workflow_marks *marks) {
   free(marks);
 }
 
-/* The folder a path's file is in: "." for a bare name. */
+/* Returns the folder of a file, "." for a bare name. */
 static char *load_folder_of(struct arena *arena, const char *path) {
   const char *slash = strrchr(path, '/');
   if (slash == NULL)
@@ -76,7 +76,7 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   }
   struct facet_memo memo = {0};
   struct parse parse = {.arena = arena,
-                        .file = marks->file, /* as long as the tree */
+                        .file = marks->file, /* it lives as long as the tree */
                         .named_by_user = source->named_by_user,
                         .facets = {.folder = folder,
                                    .above = above,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file may use another name of the key. */
+/* Finds a key's value, under any of its names. */
 static const struct yaml_node *marks_member(const struct yaml_node *map, const struct key_set *set,
                                             const struct key *key) {
   for (size_t i = 0; map->kind == YAML_MAP && i < map->count; i++)

@@ -52,7 +52,7 @@ struct scope_sink {
   struct str prefix; /* of movements in references; empty: none is looked for */
 };
 
-/* The file's own words; a value is output as it is. */
+/* Puts one piece: the file's own words with their names prefixed, a value as it is. */
 static void put_piece(void *ctx, struct str piece, const struct template_var *var) {
   static const char *const named[] = {PROMPT_STRUCTURED, PROMPT_RESPONSE, PROMPT_BRANCHES};
   const struct scope_sink *sink = ctx;
@@ -96,8 +96,8 @@ bool scope_text(const struct name_scope *scope, enum scope_place place, struct s
 
 /* --- conditions --- */
 
-/* Where the expression of when(...) begins; the end when there is none. Labels in quotes are
- * passed over, as they stand in all(...) and any(...). */
+/* Returns where the expression of when(...) begins, or the end. Labels in quotes are skipped, as
+ * they stand in all(...) and any(...). */
 static size_t when_start(struct str s) {
   bool quoted = false, quotes = str_starts(s, "all(") || str_starts(s, "any(");
   for (size_t i = 0; i < s.n; i++) {
@@ -116,7 +116,8 @@ static bool scope_is_word(char c) {
          c == '-';
 }
 
-/* The root of a reference at `i`, with the dot or bracket after it; 0: none. */
+/* Returns the length of a reference's root at `i`, with the dot or bracket after it; 0 if there is
+ * none. */
 static size_t root_at(struct str s, size_t i) {
   static const char *const roots[] = {"structured", "checks"};
   if (i > 0 && (scope_is_word(s.p[i - 1]) || s.p[i - 1] == '.'))
@@ -130,13 +131,14 @@ static size_t root_at(struct str s, size_t i) {
   return 0;
 }
 
-/* A reference's movement with the prefix: .NAME becomes ["PREFIXNAME"]. Returns the bytes read. */
+/* Puts a reference's movement with the prefix: .NAME becomes ["PREFIXNAME"]. Returns the bytes
+ * read. */
 static size_t scope_put_movement(struct str s, struct str prefix, struct buf *out) {
   size_t n = 1;
   buf_puts(out, "[\"");
   buf_str(out, prefix);
   if (s.p[0] == '[')
-    return 2; /* the name goes on as it stands there */
+    return 2; /* the name follows as it is */
   while (n < s.n && scope_is_word(s.p[n]))
     n++;
   buf_append(out, s.p + 1, n - 1);
@@ -192,7 +194,7 @@ bool scope_condition(const struct name_scope *scope, struct arena *arena, struct
 struct include {
   const struct facets *facets;
   enum facet_kind kind;
-  struct str open[LIMIT_INCLUDE_DEPTH]; /* KIND/NAME of those that are being put in */
+  struct str open[LIMIT_INCLUDE_DEPTH]; /* KIND/NAME of those being included */
   size_t depth, bytes;
   struct err *err;
 };
@@ -250,7 +252,7 @@ static bool put_included(struct include *in, struct str text, struct buf *out) {
   return true;
 }
 
-/* The value of a text that is one {input:NAME} and nothing else. */
+/* Returns the value of a text that is exactly one {input:NAME}, or NULL. */
 static const struct template_var *whole_param(const struct template_var *vars, struct str text) {
   text = str_trim(text);
   if (text.n < 3 || text.p[0] != '{' || text.p[text.n - 1] != '}')
@@ -272,7 +274,7 @@ bool scope_facet(const struct name_scope *scope, const struct facets *facets, en
     text = whole_param(scope->texts, value);
     filled = whole_param(place == SCOPE_INSTRUCTION ? scope->templates : scope->texts, value);
   }
-  if (text != NULL && !str_eq(text->value, filled->value)) { /* it holds what came from outside */
+  if (text != NULL && !str_eq(text->value, filled->value)) { /* it holds text from outside */
     buf_str(out, filled->value);
     return true;
   }

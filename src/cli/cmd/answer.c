@@ -24,7 +24,7 @@ static const struct cli_option verdict_options[] = {
     {0},
 };
 
-/* The members that all three have. */
+/* Puts the members that all three commands have. */
 static bool answer_common(const struct cli_args *args, const char *movement, json_t *body,
                           struct err *err) {
   if (movement != NULL && !cli_is_utf8("MOVEMENT", movement, err))
@@ -52,7 +52,7 @@ static bool answer_file(const char *path, json_t *body, struct err *err) {
   return ok;
 }
 
-/* ID [MOVEMENT] TEXT, or without TEXT where a flag brings it. */
+/* Reads ID [MOVEMENT] TEXT, without TEXT where a flag brings it. */
 static bool answer_body(const struct cli_args *args, json_t *body, struct err *err) {
   const char *file = cli_value(args, "file"), *choice = cli_value(args, "choice");
   bool flagged = file != NULL || choice != NULL;
@@ -104,8 +104,8 @@ static int verdict_run(const struct cli_command *command, int argc, char **argv)
   return status;
 }
 
-/* Did it stop because a movement changed what is protected? That is not a question: resuming it
- * accepts the change. */
+/* Returns true if the session stopped because a movement changed a protected file. That is not a
+ * question: resuming it accepts the change. */
 static bool stopped_protected(const struct cli_args *args, struct store_ref *ref, bool *submitted) {
   struct brief b;
   struct err ignored;

@@ -25,7 +25,7 @@ static const struct cli_option options[] = {
 
 /* --- of a shared store --- */
 
-/* Nobody has it: takes it, writes the end and lets go. */
+/* Cancels a session that nobody runs: takes it, writes the end and lets go. */
 static int cancel_here(const struct store_ref *ref, struct err *err) {
   struct config user = {0};
   struct store store;

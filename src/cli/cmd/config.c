@@ -17,7 +17,7 @@ static const struct cli_option options[] = {
 struct config_row {
   const char *name, *flag, *variable, *what;
   json_t *value;      /* owned; NULL: none */
-  const char *origin; /* default, a file, a variable, or NULL: nobody said one */
+  const char *origin; /* default, a file, a variable; NULL: nobody set one */
 };
 
 /* Headers and queries of a backend may hold keys: their names are enough. */
@@ -120,7 +120,7 @@ static int config_run(int argc, char **argv) {
     fprintf(stderr, "segue config: there is only segue config show\n");
     return STATUS_USAGE;
   }
-  if (!config_load(&config, &err)) /* what is wrong in it is said as everywhere else */
+  if (!config_load(&config, &err)) /* reported as everywhere else */
     return cli_fail("config", &err);
   config_deinit(&config);
   json_t *values = config_values(path, &err), *list = json_array();

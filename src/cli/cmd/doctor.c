@@ -27,7 +27,7 @@ static const struct cli_option options[] = {
 
 enum { DOCTOR_INDENT = 9 };
 
-/* In lines that fit, behind so many columns. */
+/* Prints a text in lines that fit, indented by that many columns. */
 static void doctor_put(struct str text, size_t indent) {
   struct buf safe = {0}, lines = {0};
   buf_safe(&safe, text, false);
@@ -80,7 +80,7 @@ static void look_at_logs(struct doctor_report *r) {
     doctor_find(r, FINDING_OK, "logs", dir, NULL);
 }
 
-/* Every agent runs under the shim; it is looked for where the process table looks. */
+/* Looks for the shim, under which every agent runs, where the process table looks for it. */
 static void look_at_shim(struct doctor_report *r) {
   char path[PATHS_BYTES];
   struct err err;
@@ -178,7 +178,8 @@ static void look_at_day(struct doctor_report *r, const struct provider_registry 
   json_decref(day);
 }
 
-/* A daemon that the user's service manager runs ends with the last login, unless it lingers. */
+/* Reports that a daemon of the user's service manager ends with the last login, unless the user
+ * lingers. */
 static void look_at_linger(struct doctor_report *r) {
   const struct passwd *user = getpwuid(getuid());
   char path[PATHS_BYTES];

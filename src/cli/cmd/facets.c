@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The facets beside the workflow's file and above it. */
+/* Finds the facets beside the workflow's file and above it. */
 static bool beside_workflow(struct facets *f, struct arena *arena, const char *word,
                             const char *cwd, struct err *err) {
   char found[PATHS_BYTES];

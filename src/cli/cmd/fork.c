@@ -54,7 +54,7 @@ static bool take_instruction(const struct cli_args *args, json_t *body, struct e
   return ok;
 }
 
-/* The flags as members of POST .../fork. */
+/* Turns the flags into members of POST .../fork. */
 static json_t *fork_body(const struct cli_args *args, struct err *err) {
   json_t *body = json_object();
   const char *cwd = cli_value(args, "cwd");

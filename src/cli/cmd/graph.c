@@ -19,7 +19,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The workflow in a session's log. */
+/* Builds the workflow in a session's log. */
 static struct workflow *graph_workflow_of(const json_t *record, struct err *err) {
   json_t *doc = json_object_get(record, "workflow");
   if (!json_is_object(doc)) {

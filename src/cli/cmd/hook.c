@@ -105,7 +105,7 @@ static void hook_put_quoted(struct buf *out, const char *word) {
   buf_putc(out, '\'');
 }
 
-/* The line that the client is to run: this program with the options as they were given here. */
+/* Writes the line that the client is to run: this program with the options given here. */
 static void hook_line(const struct cli_args *args, struct buf *out) {
   char program[4096];
   bool found = fs_own_program(program, sizeof program);
@@ -136,7 +136,7 @@ static bool settings_path(const struct cli_args *args, char out[4096], struct er
          err_set(err, ERR_USAGE, "there is no home folder: HOME is not set");
 }
 
-/* A hook of ours that an earlier install wrote: the entry's object with its command; or NULL. */
+/* Finds our hook from an earlier install; returns the entry's object with the command, or NULL. */
 static json_t *hook_that_is_there(const json_t *stop) {
   size_t i, k;
   const json_t *group;
@@ -150,7 +150,7 @@ static json_t *hook_that_is_there(const json_t *stop) {
   return NULL;
 }
 
-/* The future content of the file. NULL: it has no object to put hooks into. */
+/* Builds the future content of the file. Returns NULL if that has no object to put hooks into. */
 static json_t *settings_with(const char *path, bool is_there, const char *line, struct err *err) {
   json_t *settings = is_there ? json_io_file(path, JSON_IO_VALUE, err) : json_object();
   if (settings == NULL)
@@ -256,8 +256,9 @@ static int hook_install(const struct cli_args *args) {
   return ok ? STATUS_COMPLETE : cli_fail("hook", &err);
 }
 
-/* For Claude Code a hook that exits with 2 forbids to stop, and its errors are the reason: with a
- * misspelt option the agent would never end. 1 is told to the person. */
+/* Maps the status of bad usage. For Claude Code, status 2 of a hook forbids stopping and its errors
+ * are the reason: with a misspelt option the agent would never end. Status 1 is shown to the
+ * person. */
 static int status_of_hook(int argc, char **argv, int status) {
   bool is_hook = false;
   for (int i = 1; i < argc; i++)

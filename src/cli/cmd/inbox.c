@@ -25,7 +25,7 @@ static const char *inbox_word(const json_t *item, const char *key) {
   return value ? value : "";
 }
 
-/* A text of several lines, each indented. */
+/* Prints a text of several lines, each indented. */
 static void inbox_put_text(struct str text) {
   while (text.n > 0) {
     struct str line = str_next_line(&text);
@@ -169,7 +169,7 @@ static void inbox_put_item(const json_t *item) {
   printf("%s\n", approves ? "" : " ...");
 }
 
-/* NULL: err says why. */
+/* Returns the open questions, NULL with err set. */
 static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   const char *logs = cli_value(args, "logs"), *socket = cli_value(args, "socket");
   struct client_reply reply = {0};

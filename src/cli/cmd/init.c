@@ -35,7 +35,7 @@ static bool init_make_folder(const char *parent, const char *name, struct err *e
          err_set_errno(err, errno, "cannot make %s", path);
 }
 
-/* The starter's text with the workflow's name in it. */
+/* Puts the starter's text with the workflow's name in it. */
 static void init_fill_in(struct str text, const char *name, struct buf *out) {
   static const char mark[] = "@NAME@";
   const char *at = memmem(text.p, text.n, mark, strlen(mark));
@@ -103,7 +103,7 @@ static bool init_make_folders(const char *cwd, struct err *err) {
   return true;
 }
 
-/* The workflow first: when that is refused, nothing else is written. */
+/* Writes the workflow first: if that is refused, nothing else is written. */
 static bool init_write(struct init *init, const char *cwd, struct err *err) {
   char path[1024];
   const struct resource *workflow = resource_find(STARTER "workflow.yaml"),

@@ -42,7 +42,7 @@ static void judge_on_record(void *ctx, const struct record *record, struct str l
     j->stop = record_json(record);
 }
 
-/* Providers' words come through here. */
+/* Prints an error, which may hold a provider's words. */
 static void judge_complain(const char *message) {
   fputs("segue judge: ", stderr);
   cli_put_safe(stderr, message);
@@ -146,7 +146,7 @@ static bool build_workflow(struct setup *setup, const struct cli_args *args, str
   return true;
 }
 
-/* Why this stage decided, or why it did not. */
+/* Says why this stage decided, or why it did not. */
 static void append_note(const json_t *stage, struct buf *out) {
   const char *outcome = json_string_value(json_object_get(stage, "outcome"));
   const char *error = json_string_value(json_array_get(json_object_get(stage, "errors"), 0));
@@ -193,7 +193,7 @@ static void print_judgment(const struct judging *j, bool colours) {
 
 static void judge_print_record(const json_t *record) {
   struct buf line = {0};
-  json_write(record, &line); /* as the log has it: nothing in it steers a terminal */
+  json_write(record, &line); /* as the log has it: nothing in it controls a terminal */
   buf_putc(&line, '\n');
   fwrite(line.p, 1, line.n, stdout);
   buf_deinit(&line);

@@ -36,7 +36,7 @@ static void print_object(const struct setup *setup, const char *path, bool ok,
   json_decref(object);
 }
 
-/* One file for a program to read. */
+/* Lints one file for a program to read. */
 static bool lint_one(struct setup *setup, const char *path, enum lint_format format, bool quiet,
                      json_t *results) {
   struct err_list errors = {0}, warnings = {0}, none = {0};

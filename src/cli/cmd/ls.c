@@ -48,14 +48,14 @@ static const struct cli_option options[] = {
 };
 
 struct ls {
-  char where[PATHS_BYTES + 8]; /* " in FOLDER"; "": the daemon told */
+  char where[PATHS_BYTES + 8]; /* " in FOLDER"; "": the daemon answered */
   bool json, colours, any;
   bool tells_cost, tells_movement; /* there is room for them */
   int columns, name_columns;
   size_t rows_left;
-  uint64_t proof_left; /* bytes of logs that are still checked */
-  size_t unproven;     /* that were too many for it */
-  const char *proven;  /* statuses that are looked at only when a log was checked; or NULL */
+  uint64_t proof_left; /* bytes of logs that may still be checked */
+  size_t unproven;     /* sessions left unchecked because of that */
+  const char *proven;  /* the statuses that need a checked log, or NULL */
   int64_t now_ms;
   struct select wanted;
 };
@@ -100,7 +100,7 @@ static void ls_cell(struct buf *out, const char *text, int columns) {
     buf_putc(out, ' ');
 }
 
-/* "$0.0123", "$0.0123+" with calls of which it is not known, "?" where it is of none. */
+/* Puts the cost: "$0.0123", with a + if that of some calls is unknown, "?" if none is known. */
 static void put_cost(const json_t *spent, struct buf *out) {
   const json_t *cost = json_object_get(spent, "cost_usd");
   bool unpriced = json_object_get(spent, "unpriced") != NULL;
@@ -110,8 +110,8 @@ static void put_cost(const json_t *spent, struct buf *out) {
     buf_puts(out, "?");
 }
 
-/* On a narrow terminal a row has less, so that it stays one line: no cost and origin, then no
- * movement, and names are cut. */
+/* Lays out the rows. On a narrow terminal a row has less, so that it stays one line: no cost and
+ * origin, then no movement, and names are cut. */
 static void ls_lay_out(struct ls *ls) {
   enum { COST_FROM = 96, MOVEMENT_FROM = 66, OTHERS = 50, OTHERS_ALONE = 48, COST = 18 };
   enum { NAME_MIN = 8 };
@@ -259,7 +259,7 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 
 /* --- from the folder --- */
 
-/* For a log with records but without a readable beginning: somebody changed it. */
+/* Makes the row of a log with records but without a readable beginning: somebody changed it. */
 static json_t *unreadable_session(const char *id, const struct store_ref *ref) {
   uint64_t bytes;
   struct log_reader r;
@@ -302,7 +302,7 @@ static bool is_unplaced(const json_t *s, const json_t *place, const struct store
          json_object_get(place, "worker") == NULL;
 }
 
-/* NULL: not wanted, or no session yet. */
+/* Reads one session; NULL if it is not wanted or there is none yet. */
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
                             const struct index_row *row) {
   struct store_ref ref;
@@ -326,18 +326,19 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
   return s;
 }
 
-/* Whether it has ended by the ledger, which is asked only if the index does not say. */
+/* Returns true if the session has ended by the ledger, which is asked only if the index does not
+ * say. */
 static bool has_ended(struct heads **heads, const struct store *store, const char *id) {
   struct err err;
   if (*heads == NULL) {
     *heads = xcalloc(1, sizeof **heads);
     if (!heads_load(*heads, store, NULL, &err))
-      **heads = (struct heads){0}; /* then all are read */
+      **heads = (struct heads){0}; /* then all logs are read */
   }
   return heads_ended(*heads, id);
 }
 
-/* Those whose move was cut off are no sessions yet. */
+/* Reports sessions whose move here was cut off; they are not listed. */
 static void say_in_transit(const struct store *store) {
   struct store_id *ids;
   struct err err;
@@ -381,7 +382,7 @@ static int list_folder(struct ls *ls, const char *logs) {
       continue;
     json_t *s = read_session(ls, &store, id, row);
     if (s != NULL && is_unplaced(s, json_object_get(places, id), &store)) {
-      json_decref(places); /* somebody took it since they were asked */
+      json_decref(places); /* somebody has taken it since they were asked */
       places = shared_places(store.where, &err);
     }
     if (s != NULL)
@@ -400,7 +401,8 @@ static int list_folder(struct ls *ls, const char *logs) {
   return STATUS_COMPLETE;
 }
 
-/* `last` is the session that was started last, wherever its log lies: here it is missing. */
+/* Reports that `last`, which means the session started last wherever its log is, is not in this
+ * list. */
 static void say_other_folder(const char *where) {
   char name[PATHS_BYTES];
   struct store_ref ref;
@@ -448,7 +450,7 @@ static int ls_run(int argc, char **argv) {
   if (!read_filter(&ls.wanted, &args, &err))
     return cli_fail("ls", &err);
   if (ls.wanted.statuses != NULL && brief_wanted(ls.wanted.statuses, "bad")) {
-    ls.proven = ls.wanted.statuses; /* no list and no index knows what was changed in its middle */
+    ls.proven = ls.wanted.statuses; /* neither list nor index knows of a change in a log's middle */
     ls.wanted.statuses = NULL;
     ls.proof_left = LIMIT_LS_BAD_BYTES;
   }
@@ -457,7 +459,7 @@ static int ls_run(int argc, char **argv) {
     status = list_daemon(&ls, socket, cli_value(&args, "since"), &err);
   if (status < 0 && logs == NULL && (socket != NULL || err.code != ERR_NOT_FOUND))
     return cli_fail("ls", &err);
-  if (status < 0) /* without a daemon the logs say the same */
+  if (status < 0) /* no daemon is running: the logs say the same */
     status = list_folder(&ls, logs);
   if (status == STATUS_COMPLETE && ls.proven != NULL && ls.unproven > 0)
     fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",

@@ -62,13 +62,14 @@ static void answer_beside(json_t *message) {
     (void)call_thread(message);
 }
 
-/* JSON-RPC 2.0, section 5.1: a parse error, so that nobody knows whose. */
+/* Answers with a parse error (JSON-RPC 2.0, section 5.1), which belongs to no known request. */
 static void send_unreadable(const char *why) {
   send_answer(
       json_pack("{sssns{siss}}", "jsonrpc", "2.0", "id", "error", "code", -32700, "message", why));
 }
 
-/* With half a character, as texts have that were cut by UTF-16 units: JSON.stringify writes it. */
+/* Takes a line. It may hold half a character, as texts cut by UTF-16 units do: JSON.stringify
+ * writes it. */
 static void mcp_take_line(const char *line, size_t n) {
   struct err err;
   json_t *message = json_io_parse("line", str_trim((struct str){line, n}), &err);

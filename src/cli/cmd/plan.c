@@ -110,7 +110,7 @@ static void plan_row(const struct plan_page *page, const char *title, enum colou
   buf_deinit(&line);
 }
 
-/* "strict by landlock, network none", or off. */
+/* Puts a sandbox: "strict by landlock, network none", or "off". */
 static void plan_put_sandbox(struct buf *out, const json_t *sandbox) {
   buf_puts(out, plan_word(sandbox, "level"));
   if (plan_word(sandbox, "mechanism")[0])
@@ -152,7 +152,7 @@ static void plan_put_who(struct buf *out, const json_t *who) {
   }
 }
 
-/* "claude 2.1, exec; else codex": of a panel all with a comma between. */
+/* Puts providers: "claude 2.1, exec; else codex", or a panel's with commas. */
 static void plan_put_list(struct buf *out, const json_t *list, const char *between) {
   size_t i;
   json_t *who;
@@ -301,7 +301,7 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   buf_deinit(&text);
 }
 
-/* A map of amounts, as it was written: "tokens 1000, time 90m". */
+/* Puts a map of amounts as it was written: "tokens 1000, time 90m". */
 static void put_amounts(struct buf *text, const json_t *limits) {
   const char *key, *before = "";
   json_t *value;
@@ -337,7 +337,7 @@ static void plan_print_budget(const struct plan_page *page, const json_t *budget
   buf_deinit(&text);
 }
 
-/* Each limit on what this user may use today. */
+/* Prints each limit on what this user may use today. */
 static void plan_print_day(const struct plan_page *page, const json_t *day) {
   size_t i;
   const json_t *one;
@@ -349,7 +349,7 @@ static void plan_print_day(const struct plan_page *page, const json_t *day) {
   }
 }
 
-/* The files that facets came from. */
+/* Prints the files that facets came from. */
 static void plan_print_facets(const struct plan_page *page, const json_t *facets) {
   size_t i;
   const json_t *entry;

@@ -32,7 +32,7 @@ static bool prompt_number(const struct cli_args *args, const char *name, long *o
   return true;
 }
 
-/* The rules in the order in which a vote is asked: [1, 2, 3]. New reference. */
+/* Returns the rules in the order in which a vote sees them: [1, 2, 3]. New reference. */
 static json_t *order_of(const struct chain_spec *spec, const struct movement *m, int vote) {
   const struct rule **shown = xcalloc(spec->rule_count + 1, sizeof(struct rule *));
   struct chain_spec asked = *spec;
@@ -44,7 +44,8 @@ static json_t *order_of(const struct chain_spec *spec, const struct movement *m,
   return order;
 }
 
-/* Each judge of the movement's panel, and the order in which it sees the rules. New reference. */
+/* Returns each judge of the movement's panel with the order in which it sees the rules. New
+ * reference. */
 static json_t *panel_votes(const struct chain_spec *spec, const struct movement *m) {
   json_t *votes = json_array(), *name;
   size_t i;
@@ -88,7 +89,7 @@ static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) 
             judge_stage_name(stage));
 }
 
-/* A judge's question. *votes: new reference, where several judges vote. */
+/* Renders a judge's question. *votes: new reference, if several judges vote. */
 static bool render_judge(const struct cli_args *args, const struct setup *setup,
                          struct prompt_view *view, enum judge_stage stage, struct prompt *out,
                          json_t **votes, struct err *err) {
@@ -136,7 +137,7 @@ static bool refuse_group(const struct workflow *wf, const struct movement *m, st
   return false;
 }
 
-/* The child of a for_each is shown with the first item, where the file has the list. */
+/* Shows the child of a for_each with the first item, if the file has the list. */
 static json_t *show_item(const struct workflow *wf, const struct movement *m,
                          struct prompt_view *view) {
   const struct movement *group = m->group != NO_GROUP ? &wf->movements[m->group] : NULL;
@@ -250,7 +251,7 @@ static int prompt_run(int argc, char **argv) {
     struct buf safe = {0};
     setup_print_facets(&setup, args.words[1], stderr);
     struct str bytes = buf_view(&prompt.bytes);
-    if (isatty(STDOUT_FILENO)) { /* exact bytes to a pipe, nothing that steers to a terminal */
+    if (isatty(STDOUT_FILENO)) { /* exact bytes to a pipe, nothing that controls a terminal */
       buf_safe(&safe, bytes, true);
       bytes = buf_view(&safe);
     }

@@ -112,7 +112,7 @@ static const struct profile *find_profile(const struct provider_registry *regist
                                           const char *name, struct err *err) {
   const struct provider *p = find_provider(registry, name, err);
   const struct profile *profile = p ? provider_profile(p) : NULL;
-  if (p != NULL && profile == NULL) /* a name that the model API has taken here */
+  if (p != NULL && profile == NULL) /* a model API has taken this name here */
     profile = backends_profile(registry, name);
   if (p != NULL && profile == NULL)
     (void)err_set(err, ERR_USAGE, "provider %s has no profile", name);
@@ -184,7 +184,7 @@ static int test(const struct cli_args *args, const struct provider_registry *reg
   }
   bool ok = replay(&t, profile, transport, print_news, NULL, &result, &err);
   if (ok) {
-    subscription_check(&result, clock_real_ms()); /* as a call's end is looked at */
+    subscription_check(&result, clock_real_ms()); /* this is what happens when a call ends */
     print_line(replay_end_json(&result));
   }
   call_result_deinit(&result);

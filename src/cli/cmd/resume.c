@@ -78,7 +78,7 @@ static bool resume_choose(void *ctx, const json_t *config, struct session_setup 
   return true;
 }
 
-/* The first record; NULL if there is none to read. */
+/* Returns the first record, NULL if there is none to read. */
 static json_t *read_start(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
@@ -95,8 +95,8 @@ static bool resume_is_text(const json_t *value, const char *text) {
   return found != NULL && strcmp(found, text) == 0;
 }
 
-/* The first record of `segue rejudge`, or of `segue judge`, whose workflow is made and no file's:
- * see cmd_judge. */
+/* Returns true for the first record of `segue rejudge` or `segue judge`; the latter's workflow is
+ * generated and in no file: see cmd_judge. */
 static bool is_of_judge(const json_t *start) {
   const json_t *workflow = json_object_get(start, "workflow");
   const json_t *movement = json_array_get(json_object_get(workflow, "movements"), 0);
@@ -108,8 +108,8 @@ static bool is_of_judge(const json_t *start) {
           resume_is_text(json_array_get(json_object_get(movement, "command"), 0), "./given"));
 }
 
-/* Did it end before the text that it judges was in the log? In its place is a command that is
- * never run. */
+/* Returns true if the session ended before the text that it judges was in the log. A command that
+ * is never run stands in for it. */
 static bool lacks_its_text(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
@@ -178,7 +178,7 @@ static int print_answer(const struct store_ref *ref, enum ui_mode mode, int stat
   return status;
 }
 
-/* The stop or end that a crash kept out of the ledger. */
+/* Seals the stop or end that a crash kept out of the ledger. */
 static void seal_late(struct host *host, const struct brief *b) {
   struct heads heads;
   struct err err;
@@ -190,7 +190,7 @@ static void seal_late(struct host *host, const struct brief *b) {
   heads_deinit(&heads);
 }
 
-/* The flags as members, as the daemon's API takes it. */
+/* Turns the flags into members, as the daemon's API takes them. */
 static json_t *resume_body(const struct cli_args *args, struct err *err) {
   json_t *body = json_object();
   bool ok = body_number(args, body, "rule", "rule", err) && body_text(args, body, "why", err) &&
@@ -203,7 +203,7 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
   return NULL;
 }
 
-/* It is queued like a submitted one. */
+/* Queues it like a submitted session. */
 static int resume_there(const struct cli_args *args, json_t *body) {
   struct err err = {0};
   const char *logs = cli_value(args, "logs");
@@ -290,7 +290,8 @@ static int resume_here(struct ui *ui, struct found *found, const struct store_re
   return status;
 }
 
-/* With all that is needed: the log, the user's configuration and the backends. */
+/* Resumes the session with all that it needs: the log, the user's configuration and the
+ * backends. */
 static int resume_found(const struct cli_args *args, const struct store_ref *ref,
                         const struct config *user, const struct provider_registry *registry,
                         json_t *body) {
@@ -349,7 +350,7 @@ static int resume_local(const struct cli_args *args, json_t *body) {
   return status;
 }
 
-/* The session stays as it is; others may edit its folder. */
+/* Releases the session's folder to others; the session itself stays as it is. */
 static int resume_release(const struct cli_args *args) {
   struct store_ref ref;
   struct err err = {0};

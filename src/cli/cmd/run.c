@@ -40,7 +40,7 @@ static int run_run(int argc, char **argv) {
   enum ui_mode mode = ui_mode_of(&args);
   if (!setup_flags(&setup, &args, &status))
     goto out;
-  sandbox_make_ready(setup.config); /* before the checks, which ask what holds limits */
+  sandbox_make_ready(setup.config); /* before the checks, which ask what enforces limits */
   if (!setup_start(&setup, &args, args.words[0], &task, &status))
     goto out;
   if (!setup_on_here(&setup, &args, &err)) {

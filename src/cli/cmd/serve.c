@@ -43,7 +43,7 @@ static bool read_number(const struct cli_args *args, const char *name, long min,
   return err_set(err, ERR_USAGE, "--%s must be a number from %ld to %ld", name, min, max);
 }
 
-/* A proxy stands before a port that is known. */
+/* Checks the options for a proxy, which needs a known port. */
 static bool check_proxy(const struct cli_args *args, struct err *err) {
   const char *peer = cli_value(args, "http-peer"), *origin = cli_value(args, "http-origin");
   if ((peer != NULL || origin != NULL) && cli_value(args, "http") == NULL)
@@ -57,7 +57,7 @@ static bool check_proxy(const struct cli_args *args, struct err *err) {
   return true;
 }
 
-/* 500ms, 30s, 5m or 1h. */
+/* Reads a lease such as 500ms, 30s, 5m or 1h. */
 static bool read_lease(const struct cli_args *args, uint64_t *ms, struct err *err) {
   static const struct {
     const char *unit;

@@ -49,15 +49,15 @@ struct show {
   bool follow, full, json, quiet, colours, to_terminal;
   int columns;
   struct turns_look look;
-  struct live live; /* the turns that are open, with --follow on a terminal */
+  struct live live; /* the open turns, with --follow on a terminal */
   struct spoken words;
-  bool hears; /* -v: the agents' words are shown too */
+  bool hears; /* -v: the agents' words are shown as well */
   FILE *out;  /* of turns: stdout, or `turns` until the header is known */
   char *turns;
   size_t turns_bytes;
   json_t *start; /* session_start */
   struct report_files reports;
-  json_t *parent; /* of carried: what it was forked from; or NULL */
+  json_t *parent; /* for carried state: what it was forked from; or NULL */
   bool headed;    /* the header was printed */
   long explained; /* the turn that was explained last */
 };
@@ -111,7 +111,7 @@ static void print_header(struct show *s) {
   buf_deinit(&text);
 }
 
-/* How long it took, or has been going: from the times of its records. */
+/* Puts how long the session took, or has been running, by the times of its records. */
 static void append_elapsed(const struct summary *s, struct buf *out) {
   int64_t from, to;
   if (!record_time_parse(s->started, &from) || !record_time_parse(s->last_ts, &to) || to < from)
@@ -148,7 +148,7 @@ static bool show_ask_daemon(const struct show *s, char status[24], struct buf *m
   return ok;
 }
 
-/* The state of a session that is unfinished and that nobody owns. */
+/* Puts the state of an unfinished session that nobody owns. */
 static void put_orphan(const struct show *s, struct buf *out) {
   char status[24];
   struct buf message = {0};
@@ -208,7 +208,7 @@ static void print_spent(const struct show *s) {
   json_decref(spent);
 }
 
-/* Where its reports are files, and which are not what the log has. */
+/* Prints where the reports are files, and which of them differ from the log. */
 static void print_reports(struct show *s) {
   char folder[STORE_NAME_BYTES];
   struct buf text = {0};
@@ -224,7 +224,7 @@ static void print_reports(struct show *s) {
 
 /* --- turns --- */
 
-/* The turns that have no judgment (yet), oldest first. */
+/* Prints the turns without a judgment so far, oldest first. */
 static void print_open(const struct show *s, const struct turn_line *line) {
   if (line == NULL)
     return;
@@ -267,7 +267,7 @@ static bool show_explain(struct show *s, const struct explain_found *found, stru
 
 /* --- records --- */
 
-/* The line as it stands in the log; on a terminal nothing but ASCII, so that nothing steers it. */
+/* Prints the line as it is in the log; on a terminal only ASCII, so that nothing controls it. */
 static void show_print_record(const struct show *s, const json_t *record, struct str line) {
   char *text = NULL;
   if (s->to_terminal || line.p == NULL)
@@ -334,7 +334,7 @@ static bool print_turn_json(const struct show *s, long turn, struct err *err) {
   return true;
 }
 
-/* The movement that was asked for. With --follow each run is explained when it was judged. */
+/* Shows the movement that was asked for. With --follow, each run is explained once it is judged. */
 static bool show_movement(struct show *s, struct err *err) {
   struct explain_found found;
   if (!explain_find(&s->book, s->movement, &found, err))
@@ -352,13 +352,14 @@ static bool show_movement(struct show *s, struct err *err) {
 
 /* --- following --- */
 
-/* A daemon is about to go on with one that was answered a moment ago. */
+/* Returns true if the session will not go on. A daemon is about to continue one that was answered a
+ * moment ago. */
 static bool over(const struct show *s) {
   bool goes_on = strcmp(s->summary.status, "running") == 0 || s->summary.answered;
   return s->book.state == BOOK_DAMAGED || !goes_on;
 }
 
-/* True if the daemon has it and does not go on with it; says so. */
+/* Returns true, with a message, if the daemon has the session and does not continue it. */
 static bool is_given_up(const struct show *s) {
   char status[24];
   struct buf why = {0}, safe = {0};

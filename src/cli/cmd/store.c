@@ -117,7 +117,7 @@ static int store_status(const struct cli_args *args, const char *url) {
   return STATUS_COMPLETE;
 }
 
-/* none: 0. */
+/* Reads a limit; "none" gives 0. */
 static bool limit_read(const char *word, unsigned *seats, struct err *err) {
   char *end;
   unsigned long n = strtoul(word, &end, 10);
@@ -227,7 +227,7 @@ struct store_copying {
   size_t copied, there, left, failed;
 };
 
-/* named: the user said this one, so that it is a failure to leave it. */
+/* Copies one session. `named`: the user named it, so leaving it is a failure. */
 static void store_copy_one(struct store_copying *c, const struct store_ref *ref, bool named) {
   struct err err = {0};
   switch (copy_log(c->to, ref, cli_flag(c->args, "move"), &err)) {
@@ -253,7 +253,8 @@ static void store_copy_one(struct store_copying *c, const struct store_ref *ref,
   (void)cli_fail("store", &err);
 }
 
-/* aside: those of which a move set the source aside, perhaps the last that it did. */
+/* Copies the sessions of a store. `aside`: those that an earlier move had set aside, perhaps as the
+ * last thing it did. */
 static bool store_copy_list(struct store_copying *c, const struct store *from, bool aside,
                             struct err *err) {
   struct store_id *ids;

@@ -55,7 +55,7 @@ static bool set_task(const struct cli_args *args, json_t *body, struct err *err)
     ok = err_set(err, ERR_USAGE, "the task is not UTF-8");
   if (ok && cli_flag(args, "allow-secret"))
     json_object_set_new(body, "allow_secret", json_true());
-  else if (ok) /* the daemon knows its own environment, not this one */
+  else if (ok) /* the daemon knows its own environment, not ours */
     ok = keys_check(NULL, buf_view(&task), NULL, "--allow-secret", err);
   if (ok && cli_flag(args, "interactive"))
     json_object_set_new(body, "interactive", json_true());
@@ -101,7 +101,8 @@ static bool clock_time(const char *text, int64_t now_ms, int64_t *out_ms) {
   return true;
 }
 
-/* *late: that time has passed, and nothing is to be submitted. */
+/* Reads when and how the session may start. *late: its time has passed, and nothing is
+ * submitted. */
 static bool set_turn(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
   const char *last = cli_value(args, "not-after");
   int64_t last_ms, now_ms = clock_real_ms();
@@ -136,7 +137,7 @@ static bool make_body(const struct cli_args *args, json_t *body, bool *late, str
          set_task(args, body, err) && set_inputs(args, named ? found : args->words[0], body, err);
 }
 
-/* The errors of the workflow, drawn as `segue run` does it. */
+/* Prints the errors of the workflow as `segue run` does. */
 static bool print_errors(const struct client_reply *reply) {
   const json_t *errors = json_object_get(reply->value, "errors");
   size_t i;

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Below it the hashes take less time than a thread. */
+/* Smaller logs are hashed in less time than a thread takes to start. */
 static const uint64_t VERIFY_BESIDE_BYTES = 1024 * 1024;
 
 static const struct cli_option options[] = {
@@ -33,7 +33,7 @@ static const struct cli_option options[] = {
 struct verifying {
   struct verifier *verifier;
   bool json, bad, missing;
-  bool folders; /* one was given: a sum is told */
+  bool folders; /* a folder was given: totals are printed */
   size_t counts[VERIFY_STATE_COUNT], gone;
   char where[STORE_PATH_BYTES]; /* of the store that `ledger` is of; "": none yet */
   struct heads ledger;
@@ -137,7 +137,7 @@ static void print_trouble(struct verifying *v, const char *word, const char *wha
   putchar('\n');
 }
 
-/* The ledger of a store, before its logs are read. */
+/* Loads the ledger of a store, before its logs are read. */
 static bool load_ledger(struct verifying *v, const struct store *store, struct err *err) {
   char text[sizeof v->ledger.end.why.text + 32];
   if (strcmp(v->where, store->where) == 0)
@@ -156,7 +156,7 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
   return true;
 }
 
-/* A log that is verified, or cannot be. */
+/* A log that has been verified, or could not be. */
 struct verified {
   struct store_ref ref;
   bool opened;
@@ -213,7 +213,7 @@ static void *verify_batch_main(void *arg) {
   return NULL;
 }
 
-/* This thread reads too, so without others it only takes longer. */
+/* Reads a batch in several threads. This one reads too, so without others it only takes longer. */
 static void verify_batch(struct batch *batch) {
   pthread_t threads[VERIFY_THREADS_MAX];
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -246,7 +246,7 @@ static void find_missing(struct verifying *v, const struct heads *heads, const s
       continue;
     const struct ledger_entry *known = heads_last(&v->ledger, entry->session);
     if (known != NULL && (known->kind == LEDGER_REMOVED || heads != &v->ledger))
-      continue; /* a person did it; or it was told by the ledger */
+      continue; /* a person did it, or the ledger said so already */
     (void)snprintf(text, sizeof text, "its record %llu is known, but its log is missing",
                    (unsigned long long)entry->seq);
     print_trouble(v, "missing", entry->session, text);

@@ -20,7 +20,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* Each start would pay for these; they are loaded when they are first needed. */
+/* Libraries that are loaded when first needed: otherwise each start would pay for them. */
 static const struct {
   const char *name, *feature;
   const char *(*version)(void);
@@ -51,7 +51,7 @@ static void version_print_late(bool all) {
   }
 }
 
-/* Those that are linked. */
+/* Returns the versions of the libraries that are linked. */
 static json_t *version_libraries(void) {
   int major, minor, patch;
   char yaml[32], pcre[64] = "";

@@ -35,8 +35,8 @@ struct web {
 
 /* --- the browser --- */
 
-/* The code must not stand where other users look: arguments of programs are public. So a file of
- * this user's alone leads to it. */
+/* Writes a file of this user's alone that leads to the page: the code must not be in the arguments
+ * of a program, which other users can see. */
 static bool web_file(const char *url, const char *code, struct buf *path, struct err *err) {
   const char *folder = getenv("XDG_RUNTIME_DIR");
   if (folder == NULL || folder[0] != '/')
@@ -93,7 +93,7 @@ static bool web_show(const struct cli_args *args, const char *url, const char *c
 
 /* --- with a daemon --- */
 
-/* -1: no daemon is there. */
+/* Asks the daemon for the page; returns -1 if there is none. */
 static int web_daemon(const struct cli_args *args, struct err *err) {
   bool revoke = cli_flag(args, "revoke");
   struct client_reply reply = {0};
@@ -114,7 +114,7 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
     fputs("segue web: all browsers are signed out\n", stderr);
   else if (url == NULL || code == NULL || !web_show(args, url, code, &path, err))
     status = cli_fail("web", err);
-  if (path.n > 0) { /* a browser has read it by then */
+  if (path.n > 0) { /* a browser has read it by now */
     (void)sleep(CODE_LIFE_MS / 1000 / 6);
     (void)unlink(path.p);
   }

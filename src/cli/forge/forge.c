@@ -90,8 +90,8 @@ static const char *const passed[] = {
     "SSH_AUTH_SOCK",   "HTTPS_PROXY",     "https_proxy",         "NO_PROXY",
     "no_proxy",        "SSL_CERT_FILE",   "SSL_CERT_DIR",        NULL};
 
-/* words: NULL-ended, without the program. False: it failed, err has its words. The answer is the
- * caller's. */
+/* Runs the forge's program. `words` ends with NULL and leaves out the program. Returns false if it
+ * failed: err has its words. The caller frees the answer. */
 static bool forge_program(const struct forge *f, const char *const *words, struct str input,
                           struct git_answer *answer, struct err *err) {
   struct git_ask ask = {.folder = f->folder,
@@ -135,8 +135,8 @@ json_t *forge_json(const struct forge *f, const char *const *words, struct str i
 
 /* --- pushing --- */
 
-/* The user's own password helpers, from files outside an agent's repository. The first, empty one
- * removes those of the repository. */
+/* Returns the settings that let git push with the user's own password helpers, from files outside
+ * an agent's repository. The first, empty one removes the repository's. */
 static json_t *push_settings(const struct forge *f) {
   static const char *const scopes[] = {"--system", "--global"};
   json_t *settings = json_pack("[[ss]]", "credential.helper", "");
@@ -160,7 +160,7 @@ static json_t *push_settings(const struct forge *f) {
   return settings;
 }
 
-/* The user's ssh, which must ask nobody. */
+/* Sets the user's ssh, which must ask nobody. */
 static void put_ssh(const struct forge *f, struct buf *out) {
   struct err err;
   char *own = trees_line(f->folder, &err, "config", "--global", "core.sshCommand", NULL);
@@ -220,7 +220,7 @@ char *forge_fetch(const struct forge *f, long number, struct err *err) {
 
 /* --- opening --- */
 
-/* A branch's name in an address. */
+/* Puts a branch's name into an address, percent-encoded. */
 static void forge_put_encoded(struct buf *out, const char *text) {
   for (; *text != '\0'; text++) {
     unsigned char c = (unsigned char)*text;

@@ -188,7 +188,7 @@ void forge_item_deinit(struct forge_item *item) {
   *item = (struct forge_item){0};
 }
 
-/* On one line. */
+/* Puts a text on one line. */
 static void put_clean_line(struct buf *out, struct str text) {
   size_t from = out->n;
   clean_text(out, text);

@@ -36,7 +36,7 @@ struct pr {
   const struct tree_item *own;
   struct forge forge;
   json_t *outputs;
-  const char *to; /* the remote's branch */
+  const char *to; /* the branch on the remote */
   struct buf title, body;
   char *url;
 };
@@ -80,7 +80,7 @@ static void pr_take_title(struct pr *p, const char *given) {
     p->title.n = utf8_floor(p->title.p, LIMIT_FORGE_TITLE_BYTES);
 }
 
-/* The newest of each report that is as the log has it. */
+/* Adds the newest of each report, if its file is as the log has it. */
 static bool add_reports(struct pr *p, const struct store_ref *ref, struct err *err) {
   struct report_files files = {0};
   struct log_reader r;
@@ -148,7 +148,8 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
 
 /* --- the deed --- */
 
-/* A fork with --pr goes on with the branch of the pull request, which its parent made. */
+/* Sends the pull request. A fork with --pr goes on with the branch of the one that its parent
+ * made. */
 static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struct err *err) {
   const json_t *source = p->trees.source;
   const char *head = json_string_value(json_object_get(source, "branch"));

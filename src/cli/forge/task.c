@@ -60,7 +60,7 @@ const char *forge_task_base(struct forge_task *got, const char *branch) {
   char *said = NULL;
   if (ours != NULL)
     said = trees_line(folder, &err, "merge-base", "--is-ancestor", got->fetched, ours, NULL);
-  if (said != NULL) { /* what is not pushed yet is on ours */
+  if (said != NULL) { /* what has not been pushed yet is on our branch */
     free(got->fetched);
     got->fetched = ours;
     ours = NULL;

@@ -64,7 +64,8 @@ static const struct watcher watcher = {.record = resuming_on_record,
 
 static const char CRASHED[] = "its worker died: resume it first, as it is";
 
-/* Whatever keeps it from being taken further so, as the daemon tells it. */
+/* Checks whether anything keeps the session from being continued like this, in the daemon's
+ * words. */
 static bool resuming_check(struct resuming *r, const struct core *core, struct err *err) {
   bool has_scenario = r->replies.has || json_object_get(core->config, "scenario") != NULL;
   if (core->status == SESSION_ENDED)
@@ -106,7 +107,8 @@ static bool resuming_goes_on(const struct store_ref *ref) {
   return goes;
 }
 
-/* A verdict or a setting that is said beside it has no place in its row. */
+/* Asks for the resume in the session's row, unless something is said with it: a verdict or a
+ * setting has no place there. */
 static bool resuming_ask(const struct resuming *r, const struct store_ref *ref, bool *asked,
                          struct err *err) {
   char state[16];

@@ -17,14 +17,15 @@ static const struct cli_option options[] = {
 };
 
 struct diff_range {
-  const char *folder; /* where git is asked */
+  const char *folder; /* where git runs */
   const char *from;
   char to[128]; /* "": the folder as it is */
   char parent[80];
-  const json_t *paths; /* only these; NULL: all */
+  const json_t *paths; /* only these files; NULL: all */
 };
 
-/* GROUP.CHILD is a child's name: each half says it too, the group's where it has items. */
+/* Returns true if the word names the item's movement. A child is also named by the half after the
+ * dot, and a group with items by the half before it. */
 static bool diff_names_child(const struct tree_item *item, const char *word) {
   size_t n = strlen(word);
   if (item->movement == NULL)
@@ -34,7 +35,7 @@ static bool diff_names_child(const struct tree_item *item, const char *word) {
          (item->item > 0 && strncmp(item->movement, word, n) == 0 && item->movement[n] == '.');
 }
 
-/* The last worktree of a child with that name; item: of that item alone, unless 0. */
+/* Returns the last worktree of a child with that name; with `item` not 0, only that item's. */
 static const struct tree_item *child_of(const struct trees *t, const char *movement, long item) {
   const struct tree_item *found = NULL;
   for (size_t i = 0; i < t->count; i++)
@@ -43,7 +44,7 @@ static const struct tree_item *child_of(const struct trees *t, const char *movem
   return found;
 }
 
-/* 0: it is no child of a for_each that has worktrees. */
+/* Returns the number of the last item, 0 if it is no child of a for_each that has worktrees. */
 static long last_item(const struct trees *t, const char *movement) {
   long last = 0;
   for (size_t i = 0; i < t->count; i++)
@@ -60,7 +61,7 @@ static void use_item(const struct trees *t, const struct tree_item *item, struct
     (void)snprintf(r->to, sizeof r->to, "refs/heads/%.110s", item->branch);
 }
 
-/* The last commit of that movement. */
+/* Sets the range to the last commit of that movement. */
 static bool use_movement(const struct trees *t, const char *movement, long item,
                          struct diff_range *r, struct err *err) {
   const struct tree_item *child = child_of(t, movement, item);
@@ -89,10 +90,11 @@ static bool use_movement(const struct trees *t, const char *movement, long item,
                  movement, t->session);
 }
 
-/* It worked in its folder: from before its first commit to its last. */
+/* Sets the range from before the session's first commit to its last: it worked in its own
+ * folder. */
 static bool use_commits(const struct trees *t, struct diff_range *r, struct err *err) {
   size_t n = json_array_size(t->commits);
-  if (n == 0 && json_array_size(t->paths) > 0) { /* what it changed is in its folder still */
+  if (n == 0 && json_array_size(t->paths) > 0) { /* its changes are still in its folder */
     *r = (struct diff_range){.folder = t->cwd, .from = "HEAD", .paths = t->paths};
     return true;
   }
@@ -107,7 +109,7 @@ static bool use_commits(const struct trees *t, struct diff_range *r, struct err 
   return true;
 }
 
-/* more: a further option, or NULL. */
+/* Asks git for the difference. `more` is a further option, or NULL. */
 static bool diff_ask(const struct diff_range *r, const char *form, const char *more,
                      struct git_answer *answer, struct err *err) {
   bool coloured = cli_colours(STDOUT_FILENO) && strcmp(form, "--patch") == 0;
@@ -142,7 +144,7 @@ static bool diff_ask(const struct diff_range *r, const char *form, const char *m
   return false;
 }
 
-/* Files that git does not know yet are no part of its diff. */
+/* Says how many files git does not know yet: its diff leaves them out. */
 static void say_untracked(const struct diff_range *r) {
   struct git_answer answer;
   struct err err;
@@ -158,7 +160,7 @@ static void say_untracked(const struct diff_range *r) {
   git_answer_deinit(&answer);
 }
 
-/* "ADDED\tREMOVED\tPATH\0": a - for bytes that are no text. */
+/* Reads git's "ADDED\tREMOVED\tPATH\0", with - for a file that is not text. */
 static json_t *diff_files(const struct git_answer *numbers) {
   json_t *files = json_array();
   for (size_t at = 0; at < numbers->out.n;) {
@@ -178,7 +180,7 @@ static json_t *diff_files(const struct git_answer *numbers) {
   return files;
 }
 
-/* NULL: err says why. */
+/* Returns the difference as JSON, NULL with err set. */
 static json_t *diff_json(const struct trees *t, const struct diff_range *r, struct err *err) {
   struct git_answer numbers, whole;
   json_t *value = NULL;
@@ -222,7 +224,7 @@ static bool print_diff(const struct diff_range *r, const char *form, struct err 
   return true;
 }
 
-/* One after the other, in the order of the list. */
+/* Prints the items' differences, in the order of the list. */
 static bool print_items(const struct trees *t, const char *movement, const char *form, bool json,
                         struct err *err) {
   json_t *items = json_array();

@@ -105,7 +105,7 @@ static int finish_merge(struct integration *in, struct err *err) {
         err, ERR_USAGE,
         "a merge is in progress in %.300s: finish it with git commit, or git merge --abort",
         in->folder);
-  else if (underway_say(u, UNDERWAY_NONE, NULL, err)) /* somebody has finished it otherwise */
+  else if (underway_say(u, UNDERWAY_NONE, NULL, err)) /* somebody finished it in another way */
     return STATUS_COMPLETE;
   return STATUS_USAGE;
 }
@@ -180,7 +180,7 @@ static bool is_clean(const struct integration *in, struct err *err) {
   return clean;
 }
 
-/* A line each from standard input, or the words. */
+/* Merges the branches named as words or, without any, one from each line of standard input. */
 static int merge_all(struct integration *in, const struct cli_args *args, struct err *err) {
   struct buf text = {0};
   int status = STATUS_COMPLETE;

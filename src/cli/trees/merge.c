@@ -27,8 +27,8 @@ static const struct cli_option options[] = {
 struct merging {
   const struct trees *t;
   const char *branch;
-  char *into, *target; /* the branch, and the commit that it is at */
-  char *place;         /* where it is checked out; or NULL */
+  char *into, *target; /* the branch, and the commit it is at */
+  char *place;         /* where it is checked out, or NULL */
   char *tip, *tree, *commit;
   json_t *conflicts; /* files */
 };
@@ -40,7 +40,8 @@ static void merging_deinit(struct merging *m) {
   json_decref(m->conflicts);
 }
 
-/* Where this branch is checked out: a list of worktrees, each with its branch behind its path. */
+/* Finds where this branch is checked out in the list of worktrees, which has each branch after its
+ * path. */
 static char *checkout_of(const struct merging *m, const char *branch) {
   struct git_answer list;
   struct err err;
@@ -152,7 +153,7 @@ static bool make_commit(struct merging *m, bool squash, const char *message, str
   return m->commit != NULL;
 }
 
-/* A single step of git: the branch is where it was, or at the merge. */
+/* Moves the branch in a single step of git: it stays where it was or ends at the merge. */
 static bool move_branch(const struct merging *m, struct err *err) {
   char ref[512];
   (void)snprintf(ref, sizeof ref, "refs/heads/%.450s", m->into);
@@ -235,8 +236,8 @@ static void put_conflict_task(const struct merging *m, struct buf *out) {
            "is kept, leave no marks, and do not commit.\n");
 }
 
-/* The workflow resolves it in a worktree of a new session, where both sides are merged already;
- * what comes of that is merged. */
+/* Lets the workflow resolve the conflicts in a new session's worktree, where both sides are merged
+ * already; its result is then merged. */
 static int resolve_merge(const struct cli_args *args, const struct merging *m,
                          const struct store_ref *ref) {
   struct buf more = {0};
@@ -266,7 +267,7 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
   return status;
 }
 
-/* ref: its log, for --resolve; NULL: no more of that. */
+/* Merges a session's branch. ref: its log, for --resolve; NULL: conflicts are not resolved. */
 static int merge_session(const struct cli_args *args, const struct trees *t,
                          const struct store_ref *ref, struct err *err) {
   struct merging m = {.t = t};

@@ -35,7 +35,7 @@ bool trees_find_branch(const char *branch, const char *logs, struct store_ref *r
   store_at(&store, where);
   if (store_exists(&store) && !store_list(&store, &ids, &count, err))
     return false;
-  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it has */
+  for (int named = 1; named >= 0 && !found; named--) /* first those whose id it holds */
     for (size_t i = 0; i < count && !found; i++)
       if ((strstr(branch, ids[i].id) != NULL) == (named == 1)) {
         store_ref(&store, ids[i].id, ref);
@@ -170,7 +170,7 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
       said = trees_line(t->cwd, err, "worktree", "remove", "--force", "--force", item->path, NULL);
       ok = said != NULL;
       free(said);
-    } else { /* git may still know of it */
+    } else { /* git may still know it */
       free(trees_line(t->cwd, err, "worktree", "prune", NULL));
     }
     struct err ignored;
@@ -180,7 +180,8 @@ bool trees_discard(const struct trees *t, bool branches, struct err *err) {
   return ok;
 }
 
-/* Other branches that hold its tip: a line each, its own among them. */
+/* Removes the item's branch if something else holds its tip, too; each holder is one line of the
+ * list, the branch included. */
 bool trees_drop_branch(const struct trees *t, const struct tree_item *item) {
   char ref[512];
   struct err err;

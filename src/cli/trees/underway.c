@@ -61,7 +61,8 @@ static void drop_git_lock(const struct underway *u, const char *name) {
   buf_deinit(&lock);
 }
 
-/* Files that the merge was to add: none of them was there before, or git had refused it. */
+/* Removes the files that the merge was to add: none of them existed before, or git would have
+ * refused. */
 static bool drop_added(const struct underway *u, struct err *err) {
   struct git_answer added;
   char *top = trees_line(u->folder, err, "rev-parse", "--show-toplevel", NULL);

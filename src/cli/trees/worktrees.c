@@ -21,7 +21,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static uint64_t walked_bytes; /* of the folder that nftw walks through: it takes no argument */
+static uint64_t walked_bytes; /* nftw takes no argument for its callback */
 
 static int add_size(const char *path, const struct stat *st, int type, struct FTW *at) {
   (void)path;
@@ -59,7 +59,7 @@ static void put_days(time_t since, char *out, size_t size) {
     (void)snprintf(out, size, "%ldd", s / 86400);
 }
 
-/* ID, or ID-TURN of a child. */
+/* Returns true for ID, or ID-TURN of a child, and sets the id. */
 static bool names_worktree(const char *name, char id[STORE_ID_BYTES]) {
   size_t n = strspn(name, "0123456789abcdef-");
   if (n < STORE_ID_BYTES - 1 || name[n] != '\0')

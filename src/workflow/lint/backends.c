@@ -25,7 +25,7 @@ const struct capability *lint_provider(struct lint *l, const char *path, const c
   return NULL;
 }
 
-/* Where a value that may be inherited stands: text, and the path of the key. */
+/* The place of a value that may be inherited: the text, and the key's path. */
 struct setting {
   const char *text; /* NULL: nowhere in the file */
   char path[DOC_PATH_BYTES];
@@ -44,7 +44,7 @@ static void check_options(struct lint *l, const json_t *options, const char *pat
   }
 }
 
-/* The movement's own `section.key`, else the workflow's; section may be empty. */
+/* Returns the movement's own `section.key`, else the workflow's; section may be empty. */
 static struct setting setting_of(struct lint *l, size_t movement, const char *section,
                                  const char *key) {
   struct setting s = {0};
@@ -71,7 +71,7 @@ static const json_t *lint_options_of(struct lint *l, size_t movement, const char
   return options ? options : json_object_get(all, "options");
 }
 
-/* The agent's side; returns who works on the movement, "" when the file does not say. */
+/* Checks the agent's side. Returns who works on the movement, "" if the file does not say. */
 static const char *check_worker(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   char path[DOC_PATH_BYTES];
@@ -99,7 +99,7 @@ static const char *check_worker(struct lint *l, size_t movement) {
   return provider.text;
 }
 
-/* Those to fall back to, of whoever names them: `path` is the place of its provider key. */
+/* Checks the providers to fall back to. `path` is the place of the provider key beside them. */
 static void check_fallback(struct lint *l, const json_t *holder, const char *path, bool judges) {
   size_t i;
   json_t *name;
@@ -116,7 +116,7 @@ static void check_fallback(struct lint *l, const json_t *holder, const char *pat
   }
 }
 
-/* The judges that vote, each checked like a judge on its own. */
+/* Checks each judge that votes as if it judged alone. */
 static void check_panel(struct lint *l, const json_t *judge, const char *path) {
   const json_t *panel = json_object_get(judge, "panel");
   size_t i;
@@ -169,7 +169,7 @@ static void check_judge(struct lint *l, size_t movement, const char *worker) {
   const char *name = judge.text ? judge.text : worker;
   char path[DOC_PATH_BYTES];
   if (judge.text == NULL && has_panel(l, movement))
-    return; /* looked at where it stands */
+    return; /* checked in its own place */
   if (judge.text == NULL && m->is_command) {
     if (needed)
       lint_report(

@@ -13,7 +13,7 @@ static void check_next(struct lint *l) {
       const json_t *rule = json_array_get(json_object_get(l->movements[i].object, "rules"), k);
       const char *next = lint_text(rule, "next", "");
       if (*next == '\0')
-        continue; /* said while the file was read */
+        continue; /* reported while the file was read */
       lint_report(l, l->errors, lint_rule_path(l, path, i, k, "next"),
                   "there is no movement %s: %s", next,
                   lint_suggestion(l, next, l->names, "write a movement's name, COMPLETE or ABORT"));
@@ -60,7 +60,7 @@ static void check_initial(struct lint *l) {
   const char *initial = lint_text(l->doc, "initial_movement", NULL);
   if (initial == NULL || l->count == 0 || strcmp(l->names[initial_of(l)], initial) == 0)
     return;
-  l->names[l->count] = NULL; /* the ends are no place to start */
+  l->names[l->count] = NULL; /* the ends are no place to begin */
   lint_report(l, l->errors, "initial_movement", "there is no movement %s: %s", initial,
               lint_suggestion(l, initial, l->names, "write the name of a movement"));
   l->names[l->count] = "COMPLETE";
@@ -82,7 +82,7 @@ static void add_reached(struct lint *l, const struct lint_movement *m, size_t *q
     reach_next(l, m->reject, queue, tail);
 }
 
-/* The judge of a loop that can be entered is reached, too. */
+/* Adds the judge of a loop that can be entered: it is reached, too. */
 static bool next_loop(struct lint *l, size_t *queue, size_t *tail) {
   for (size_t i = l->first_loop; i < l->count; i++) {
     size_t first = lint_cycle(l, i, 0);
@@ -106,7 +106,7 @@ void lint_reach(struct lint *l) {
     add_reached(l, m, queue, &tail);
     add_reached(l, &l->globals, queue, &tail);
   }
-  for (size_t i = l->top_count; i < l->first_loop; i++) /* children go with their group */
+  for (size_t i = l->top_count; i < l->first_loop; i++) /* children are reached with their group */
     l->movements[i].reachable = l->movements[l->movements[i].group].reachable;
 }
 
@@ -121,8 +121,8 @@ static void check_reachable(struct lint *l) {
                   l->names[i]);
 }
 
-/* A rule that is hidden while nobody takes part is no way out. A rule to nowhere is an error of its
- * own and counts as one here. */
+/* Returns true if a rule leads out. One that is hidden while nobody takes part does not. A rule to
+ * nowhere is an error of its own and counts as one here. */
 static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
   for (size_t k = 0; k < m->rule_count; k++) {
     long next = m->rules[k].next;
@@ -133,7 +133,7 @@ static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
   return false;
 }
 
-/* The judge of a loop that begins with it leads out. */
+/* Returns true if the judge of a loop that begins with the movement leads out. */
 static bool is_let_out(const struct lint *l, size_t movement) {
   for (size_t i = l->first_loop; i < l->count; i++)
     if (lint_cycle(l, i, 0) == movement && has_way_out(l, &l->movements[i]))

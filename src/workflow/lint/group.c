@@ -9,7 +9,7 @@ static bool is_reserved(struct str label) {
   return str_eq_c(label, AGGREGATE_ERROR) || str_eq_c(label, AGGREGATE_NONE);
 }
 
-/* All labels that children of the group can get, NULL-ended. */
+/* Returns all labels that children of the group can get, NULL-ended. */
 static const char **labels_of(struct lint *l, const struct lint_movement *group) {
   size_t n = 2, most = 3;
   for (size_t i = 0; i < group->child_count; i++)
@@ -91,7 +91,7 @@ static void check_reserved(struct lint *l, size_t movement) {
   }
 }
 
-/* The key by which a movement may change files of its siblings' tree; NULL: it may not. */
+/* Returns the key that lets a movement change files in its siblings' tree, NULL if it cannot. */
 static const char *editing_key(const json_t *object) {
   static const char *const keys[] = {"permission", "required_permission_mode"};
   if (strcmp(lint_text(object, "workspace", ""), "worktree") == 0)
@@ -115,7 +115,7 @@ static void check_item_editor(struct lint *l, size_t movement) {
                 l->movements[child].name);
 }
 
-/* Two at once in one tree overwrite each other's work. */
+/* Checks that no two children edit one tree at once: they would overwrite each other's work. */
 static void check_editors(struct lint *l, size_t movement) {
   const struct lint_movement *group = &l->movements[movement], *first = NULL;
   const json_t *concurrency = json_object_get(group->object, "concurrency");

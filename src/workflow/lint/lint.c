@@ -165,7 +165,7 @@ static struct lint_movement read_movement(const json_t *object) {
                                 .is_command = json_object_get(object, "command") != NULL};
 }
 
-/* The children of one group, by their full names. */
+/* Reads the children of one group, under their full names. */
 static void read_children(struct lint *l, size_t group) {
   struct lint_movement *parent = &l->movements[group];
   const json_t *list = json_object_get(parent->object, "parallel"), *v;
@@ -217,7 +217,7 @@ bool *workflow_reachable(const json_t *doc) {
   return out;
 }
 
-/* A movement's permission is reported once. */
+/* Checks that a movement's permission, edit and run agree. */
 static void check_permission(struct lint *l, size_t movement) {
   const json_t *own = l->movements[movement].object;
   const char *said = lint_text(own, "permission", NULL);

@@ -28,7 +28,7 @@ static size_t lint_add_files(const struct lint *l, size_t movement, const char *
   return n;
 }
 
-/* Room for the files of these movements, from the first to before the end. */
+/* Makes room for the files of these movements, from `first` to before `end`. */
 static const char **new_files(struct lint *l, size_t first, size_t end) {
   size_t most = 1;
   for (size_t i = first; i < end; i++)
@@ -36,7 +36,7 @@ static const char **new_files(struct lint *l, size_t first, size_t end) {
   return arena_array(&l->arena, most, sizeof(const char *));
 }
 
-/* All files that movements write, NULL-ended. */
+/* Returns all files that movements write, NULL-ended. */
 static const char **files_of(struct lint *l) {
   const char **files = new_files(l, 0, l->count);
   size_t n = 0;
@@ -46,7 +46,7 @@ static const char **files_of(struct lint *l) {
   return files;
 }
 
-/* A movement writes each file once, and no child another one's: they run at once. */
+/* Checks that a movement writes each file once, and no child another's: children run at once. */
 static void lint_check_files(struct lint *l, size_t movement) {
   const struct lint_movement *m = &l->movements[movement];
   size_t before = 0, n, first = movement;

@@ -4,14 +4,15 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 
-enum { REF_NAMES_MAX = 32 }; /* of one reference; what is behind them is not looked at */
+enum { REF_NAMES_MAX = 32 }; /* of one reference; any beyond these are ignored */
 
 struct refs {
   struct lint *l;
   size_t movement, rule;
 };
 
-/* tests.passed is of this movement, checks.NAME.exit of any that has a command. */
+/* Checks a reference to tests: tests.passed is the movement's own, checks.NAME.exit any movement's
+ * that has a command. */
 static void check_tests_ref(struct lint *l, size_t movement, const char *place,
                             const struct str *path, size_t n) {
   bool own = str_eq_c(path[0], "tests");
@@ -94,8 +95,8 @@ static void check_shadowed(struct lint *l, size_t movement) {
   }
 }
 
-/* A comparison without when(...) is a label. A model would be asked about it, or, where it stands
- * alone, nobody: it would hold always. */
+/* Reports a comparison without when(...), which is a label: a model would be asked about it or, if
+ * it stands alone, nobody, and it would always hold. */
 static void check_bare_comparison(struct lint *l, size_t movement, size_t rule) {
   struct str text = l->movements[movement].rules[rule].rule.label;
   struct expr_error why;

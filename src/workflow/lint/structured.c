@@ -20,7 +20,7 @@ static const json_t *structured_of(const struct lint *l, size_t movement) {
   return json_object_get(l->movements[movement].object, "structured_output");
 }
 
-/* A piece of the file for a message, NUL-terminated. */
+/* Returns a piece of the file for a message, NUL-terminated. */
 static const char *shown(struct lint *l, struct str s) {
   size_t n = s.n > LIMIT_NAME_BYTES ? LIMIT_NAME_BYTES : s.n;
   return arena_strndup(&l->arena, s.p, utf8_floor(s.p, n));
@@ -187,7 +187,7 @@ static void check_reask(struct lint *l, size_t movement, const json_t *so) {
     lint_report(l, l->errors, path, "provider %s cannot correct an answer: name another", provider);
 }
 
-/* Who is asked about invariants: the judge. */
+/* Checks who is asked about invariants: the judge. */
 static void check_questions(struct lint *l, size_t movement, const json_t *so) {
   const struct lint_movement *m = &l->movements[movement];
   const char *judge = lint_text(json_object_get(m->object, "judge"), "provider",
@@ -214,7 +214,7 @@ static void check_tag_stage(struct lint *l, size_t movement) {
   }
 }
 
-/* Reports what is sound and still asks for trouble when a model is to fill it. */
+/* Reports what is sound but asks for trouble when a model has to fill it. */
 static void lint_structured_check_schema(struct lint *l, size_t movement, const json_t *so) {
   struct schema_errors found = {0};
   char path[DOC_PATH_BYTES];
@@ -235,7 +235,7 @@ static bool runs_for_items(const struct lint *l, size_t movement) {
   return group != LINT_NO_GROUP && json_object_get(l->movements[group].object, "for_each") != NULL;
 }
 
-/* {input:NAME} of a workflow that declares no such param. */
+/* Reports {input:NAME} of a workflow that declares no such param. */
 static void check_input(void *ctx, struct str name) {
   const struct names *names = ctx;
   char place[DOC_PATH_BYTES];
@@ -247,7 +247,7 @@ static void check_input(void *ctx, struct str name) {
         "{%s} names no param and stays as it is: declare it below params:", shown(names->l, name));
 }
 
-/* {previous_respons}: a typo, which would reach the prompt as it is. */
+/* Reports a typo such as {previous_respons}, which would reach the prompt as it is. */
 static void check_variable(void *ctx, struct str name) {
   const struct names *names = ctx;
   char place[DOC_PATH_BYTES];

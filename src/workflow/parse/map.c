@@ -24,7 +24,8 @@ json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_n
   return list;
 }
 
-/* A report written as its file's name, or as LABEL: FILE. NULL: it is a map of its keys. */
+/* Reads a report written as its file's name, or as LABEL: FILE. Returns NULL if it is a map of its
+ * keys. */
 static json_t *short_report(struct parse *p, const struct key *k, const struct yaml_node *item) {
   const struct key *name = key_find(k->set, STR("name")), *label = key_find(k->set, STR("label"));
   json_t *report = json_object();
@@ -56,7 +57,7 @@ json_t *parse_reports(struct parse *p, const struct key *k, const struct yaml_no
   return list;
 }
 
-/* The keys of a set are listed once per file. */
+/* Lists the keys of a set, once for each file. */
 static bool list_keys(struct parse *p, const struct key_set *set, struct buf *all) {
   for (size_t i = 0; i < p->listed_count; i++)
     if (p->listed[i] == set)
@@ -85,7 +86,7 @@ static void report_unknown(struct parse *p, const struct key_set *set,
   buf_deinit(&all);
 }
 
-/* The pair of a key or its alias; both together are an error. */
+/* Returns the pair of a key or its alias; both together are an error. */
 static const struct yaml_pair *pair_of(struct parse *p, const struct key *k,
                                        const struct yaml_node *node) {
   const struct yaml_pair *pair = NULL;
@@ -113,7 +114,7 @@ static void check_command(struct parse *p, const struct yaml_node *node) {
         REPORT(p, node->pairs[i].key, "a command movement takes no %s: remove it", agents[k]);
 }
 
-/* Both its program and what that reads are segue's. */
+/* Checks integrate: its program and what that reads are segue's. */
 static void check_integrate(struct parse *p, const struct yaml_node *node) {
   static const char *const own[] = {
       "command", "provider", "model",       "options", "persona",    "policy", "knowledge",
@@ -131,7 +132,7 @@ static void check_integrate(struct parse *p, const struct yaml_node *node) {
                own[k]);
 }
 
-/* A person does the work of a movement with ask. */
+/* Checks ask: a person does the work of such a movement. */
 static void parse_map_check_ask(struct parse *p, const struct yaml_node *node) {
   static const char *const own[] = {
       "command", "tests",     "provider",    "model",   "options",           "persona",
@@ -148,7 +149,7 @@ static void parse_map_check_ask(struct parse *p, const struct yaml_node *node) {
 
 static void parse_map_check_names(struct parse *p, const struct yaml_node *movements);
 
-/* A group does no work of its own, and its children have none of their own children. */
+/* Checks parallel: a group does no work of its own, and its children have no children. */
 static void check_group(struct parse *p, const struct yaml_node *node) {
   static const char *const own[] = {"command",
                                     "provider",
@@ -211,7 +212,8 @@ static bool have_appendix(const struct yaml_node *rules) {
   return found;
 }
 
-/* Two rules that one tag or number of a judge cannot tell apart must say the same. */
+/* Checks appendices: two rules that one tag or number of a judge cannot tell apart must have the
+ * same. */
 static void check_appendices(struct parse *p, const struct yaml_node *rules) {
   if (rules == NULL || rules->kind != YAML_LIST || rules->count > LIMIT_RULE_COUNT ||
       !have_appendix(rules))
@@ -237,7 +239,7 @@ static void check_appendices(struct parse *p, const struct yaml_node *rules) {
   }
 }
 
-/* Its facets are recorded under its name. */
+/* Enters a movement: its facets are recorded under its name. */
 static void enter_movement(struct parse *p, const struct yaml_node *node) {
   const struct yaml_node *name = yaml_get(node, "name");
   p->facets.movement = name && name->kind == YAML_TEXT ? name->text : STR("");
@@ -301,7 +303,8 @@ json_t *parse_set(struct parse *p, const struct key_set *set, const struct yaml_
   return object;
 }
 
-/* Tags fold ASCII case, so names that differ only by it would share their tags. */
+/* Checks that names differ in more than ASCII case: tags fold it, so such names would share their
+ * tags. */
 static void parse_map_check_names(struct parse *p, const struct yaml_node *movements) {
   json_auto_t *seen = json_object();
   for (size_t i = 0; movements->kind == YAML_LIST && i < movements->count; i++) {

@@ -69,7 +69,7 @@ const char *parse_words_shown(struct parse *p, const struct key *k) {
 /* --- values --- */
 
 json_t *parse_text_json(struct str s) {
-  if (!utf8_valid(s.p, s.n)) /* in a tenth of the time of json_stringn */
+  if (!utf8_valid(s.p, s.n)) /* ten times as fast as json_stringn */
     BUG("the tree holds a text that is not UTF-8");
   json_t *v = json_stringn_nocheck(s.p, s.n);
   if (v == NULL)
@@ -171,7 +171,8 @@ struct facets parse_facets_of(const struct parse *p, const struct yaml_node *nod
   return facets;
 }
 
-/* Its own section was read before: what is wrong with its text was said there. */
+/* Returns true if the name is of the facet's own section, which was read before and whose errors
+ * were reported there. */
 static bool is_in_section(const struct parse *p, const struct key *k,
                           const struct yaml_node *node) {
   const struct yaml_node *section = parse_facets_of(p, node).sections[k->facet];
@@ -228,7 +229,7 @@ static json_t *parse_facet(struct parse *p, const struct key *k, const struct ya
   return v;
 }
 
-/* One name, or a list of them. */
+/* Reads one name, or a list of them. */
 static json_t *parse_providers(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (node->kind != YAML_LIST)
     return parse_text(p, k, node);
@@ -306,7 +307,7 @@ void parse_section(struct parse *p, struct facets *facets, const struct key *k,
     struct err err;
     bool is_text = parse_want_text(p, k->name, value);
     if (is_text && !facet_resolve(facets, k->facet, value->text, &text, &err))
-      REPORT(p, value, "%s", err.text); /* also when no movement names it */
+      REPORT(p, value, "%s", err.text); /* also if no movement names it */
     buf_deinit(&text);
     ok = ok && is_text;
   }

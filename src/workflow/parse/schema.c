@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The node at a path like $.properties.a[0]; the nearest above it when it leads nowhere. */
+/* Returns the node at a path like $.properties.a[0], or the nearest one above it. */
 static const struct yaml_node *parse_node_at(const struct yaml_node *node, const char *pointer) {
   while (*pointer == '/') {
     size_t n = strcspn(++pointer, "/");

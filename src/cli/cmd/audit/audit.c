@@ -178,7 +178,7 @@ static bool audit_filtered(const struct cli_args *args) {
   return any;
 }
 
-/* Kept counts can answer; otherwise says why all logs are read. */
+/* Returns true if kept counts can answer; otherwise says why all logs are read. */
 static bool kept_can(const struct cli_args *args) {
   const char *why = NULL;
   if (cli_flag(args, "errors"))

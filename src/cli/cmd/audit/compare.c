@@ -28,7 +28,7 @@ static const char *compare_word(const json_t *text, const char *otherwise) {
   return text ? json_string_value(text) : otherwise;
 }
 
-/* "rule 2 > fix, ai_judge". */
+/* Puts a verdict such as "rule 2 > fix, ai_judge". */
 static void verdict_text(const struct compare_turn *t, struct buf *out) {
   if (t == NULL)
     buf_puts(out, "-");
@@ -54,7 +54,7 @@ static void show_side(const char *name, const struct compare_side *side) {
   buf_deinit(&line);
 }
 
-/* A shared turn has the same number in both. */
+/* Returns the number of a turn; a shared turn has the same number in both. */
 static long compare_number(const struct compare_turn *t, const struct compare_turn *any,
                            bool shared) {
   if (t == NULL)
@@ -89,7 +89,7 @@ static void show_row(const struct compare_row *row, bool colours) {
   buf_deinit(&cell);
 }
 
-/* "B was forked from A behind its record 14: both have its first 3 turns". */
+/* Says what they share: "B was forked from A behind its record 14: both have its first 3 turns". */
 static void show_shared(const struct compare_side *a, const struct compare_side *b) {
   size_t turns;
   bool proven;

@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
 struct labelling {
   struct name_list names;
   uint32_t movement;
-  long turn; /* that was asked for; 0: the last */
+  long turn; /* the one asked for; 0: the last */
   bool found;
   struct row row; /* of the turn; its stages are not kept */
 };
@@ -45,7 +45,7 @@ static void on_labelled(void *ctx, const struct row *row) {
   l->row = *row;
 }
 
-/* How many rules the movement has. -1: there is no such movement. */
+/* Returns how many rules the movement has, -1 if there is no such movement. */
 static long rule_count(const struct store_ref *ref, const char *movement) {
   struct log_reader r;
   struct str line;

@@ -150,7 +150,7 @@ static bool again_bounds(struct again *a, const struct cli_args *args, struct er
   return true;
 }
 
-/* The judge, and not an agent: what --provider, --model and -O say. */
+/* Reads which judge is used (not which agent): --provider, --model and -O. */
 static bool again_judge(struct again *a, const struct cli_args *args, struct err *err) {
   const char *language = cli_value(args, "language"), *prompts = cli_value(args, "prompts");
   const char *provider = cli_value(args, "provider");
@@ -188,7 +188,7 @@ static bool again_judge(struct again *a, const struct cli_args *args, struct err
   return true;
 }
 
-/* "ollama/tiny, ai_judge"; "as recorded" when nothing is other. */
+/* Names the run: "ollama/tiny, ai_judge", or "as recorded" if nothing differs. */
 static void again_default_name(const struct again *a, struct buf *out) {
   const struct rejudge_as *as = &a->run.as;
   size_t i;

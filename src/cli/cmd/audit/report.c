@@ -113,8 +113,8 @@ static bool report_word(struct reporting *r, const char *word, struct err *err) 
   return find_session(word, r->logs, NULL, &ref, err) && report_one(r, &ref, err);
 }
 
-/* Reports hold what logs hold: others on this machine need not read them. A file that was there
- * stays as it is until the new one is whole. */
+/* Writes the report. It holds what logs hold, so others on this machine need not read it. An
+ * earlier file stays until the new one is whole. */
 static bool report_write(const struct reporting *r, const char *path, struct err *err) {
   struct buf draft = {0};
   if (path == NULL) {
@@ -134,7 +134,7 @@ static bool report_write(const struct reporting *r, const char *path, struct err
   return ok || err_set_errno(err, error, "cannot write %s", path);
 }
 
-/* False: the one session that is named is not there. */
+/* Puts the title. Returns false if the one session that was named does not exist. */
 static bool report_title(const struct reporting *r, const struct cli_args *args, struct buf *out,
                          struct err *err) {
   char id[STORE_ID_BYTES];

@@ -44,8 +44,8 @@ struct testing {
   long repeat;
   bool json, stopped;
   FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
-  int id_columns; /* of the widest name so far: an exported case's is long, and its end counts */
-  size_t cases, skipped; /* skipped: exported answers that are no judgments */
+  int id_columns; /* of the widest name so far: exported cases have long names whose ends count */
+  size_t cases, skipped; /* skipped: exported answers that are not judgments */
   size_t results[PROVIDERS_MAX][RESULT_COUNT];
 };
 
@@ -191,7 +191,7 @@ static void print_cell_json(const struct testing *t, const struct trial_case *c,
   json_decref(told);
 }
 
-/* Text in XML 1.0, where control characters cannot stand at all. */
+/* Writes text for XML 1.0, which has no place for control characters. */
 static void put_xml(FILE *out, const char *text) {
   for (; *text; text++) {
     unsigned char c = (unsigned char)*text;

@@ -48,7 +48,7 @@ static const struct cli_option options[] = {
 
 /* --- the workflow --- */
 
-struct ask_question { /* everything but the schema */
+struct ask_question { /* everything except the schema */
   json_t *structured; /* structured_output without its schema */
   const char *language;
   const char *schema_as; /* or NULL */
@@ -347,7 +347,7 @@ static int ask_run(int argc, char **argv) {
   if (ok)
     schema = name ? schema_named(name, &err) : json_pack("{ss}", "type", "object");
   if ((!ok || schema == NULL) && err.code == ERR_IO)
-    err.code = ERR_INVALID; /* a folder or a device where a file was to be named */
+    err.code = ERR_INVALID; /* the user named a folder or a device instead of a file */
   if (ok && schema != NULL)
     setup.workflow = ask_workflow_of(&q, schema, &err);
   if (setup.workflow == NULL || !has_provider(&setup, &err) || !setup_preflight(&setup, &err))

@@ -116,7 +116,7 @@ static void print_verdict(const struct checking *c, const char *file, enum schem
     schema_line_print(stdout, file, "", "too complex to check: neither valid nor invalid");
 }
 
-/* Only the schema was asked about: says that it is sound, and what may go wrong with a model. */
+/* Reports that the schema, the only thing given, is sound, and what may go wrong with a model. */
 static void print_sound(const struct checking *c, const char *file, const json_t *doc) {
   struct schema_errors warnings = {0};
   schema_lint(doc, c->invariants.compiled != NULL, &warnings);
@@ -141,7 +141,7 @@ static void print_sound(const struct checking *c, const char *file, const json_t
   schema_errors_deinit(&warnings);
 }
 
-/* A file without JSON is not valid; an unreadable file is bad usage. */
+/* Reports a file without JSON as not valid, and an unreadable one as bad usage. */
 static int unreadable(const struct checking *c, const char *file, const struct err *err) {
   if (err->line == 0) {
     (void)cli_fail("check", err);
@@ -208,7 +208,7 @@ static int check_instance(const struct checking *c, const struct schema *schema,
   return status == SCHEMA_OK ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
-/* Standard input is a terminal, or /dev/null. */
+/* Returns true if standard input is a terminal or /dev/null. */
 static bool nothing_comes_in(void) {
   struct stat input, null;
   return isatty(STDIN_FILENO) || (fstat(STDIN_FILENO, &input) == 0 && S_ISCHR(input.st_mode) &&
@@ -253,10 +253,10 @@ static int check_files(struct checking *c, const struct cli_args *args) {
 struct check_batch {
   struct checking *checking;
   struct schema_cache cache;
-  const json_t *given; /* SCHEMA, for lines that bring none; borrowed */
+  const json_t *given; /* SCHEMA, for lines that have none; borrowed */
 };
 
-/* False: `out` says what is wrong with them. */
+/* Reads a line's invariants; on false `out` says what is wrong with them. */
 static bool line_invariants(const json_t *list, struct invariants **own, struct schema_errors *errs,
                             json_t *out) {
   struct buf text = {0};
@@ -374,7 +374,7 @@ static int batch_file(struct check_batch *b, const char *path) {
   return ndjson_in_answer("check", path, b, check_one_line);
 }
 
-/* The words: SCHEMA for lines without one, or - for none; then files of lines. */
+/* Checks lines. The words are SCHEMA for lines without one, or - for none; then files of lines. */
 static int check_batch(struct checking *c, const struct cli_args *args) {
   struct check_batch b = {.checking = c};
   struct err err = {0};

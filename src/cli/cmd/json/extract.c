@@ -264,7 +264,7 @@ static void extract_refuse(json_t *out, unsigned long long line, const char *cod
   json_object_set_new(out, "errors", errors);
 }
 
-/* The schema of a line into `asked`; false: `out` says why not. */
+/* Puts a line's schema into `asked`; on false `out` says what is wrong with it. */
 static bool line_schema(struct extract_batch *b, json_t *in, unsigned long long line,
                         struct extract_schema *asked, json_t *out) {
   json_t *doc = json_object_get(in, "schema"); /* the line holds it while it is used */

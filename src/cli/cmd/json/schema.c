@@ -139,7 +139,7 @@ static bool as_gbnf(const struct rendering_job *job, const char *name, struct bu
   return status == GBNF_OK;
 }
 
-/* The schema in the dialect `name`; also notes what only has another shape. */
+/* Renders the schema in the dialect `name`; also notes what only has another shape. */
 static bool as_adapted(const struct rendering_job *job, const char *name, struct buf *out,
                        json_t *notes, struct err *err) {
   struct adapt_opts opts = {.registry = job->opts.registry,
@@ -205,7 +205,7 @@ static const struct rendering *rendering_find(const char *name, struct err *err)
 
 /* ---- output ---- */
 
-/* Exact bytes to a pipe, nothing that steers to a terminal. */
+/* Prints the exact bytes to a pipe, and nothing that controls it to a terminal. */
 static void print_text(const struct buf *text) {
   struct buf safe = {0};
   struct str bytes = buf_view(text);
@@ -224,7 +224,7 @@ static json_t *new_list(void) {
   return list;
 }
 
-/* How many are not enforced; a rule in another shape is. */
+/* Counts the rules that are not enforced; one in another shape is. */
 static size_t not_held(const json_t *notes) {
   const char *rewritten = adapt_effect_name(ADAPT_REWRITTEN);
   const json_t *item;
@@ -256,7 +256,7 @@ static int show_one(const struct rendering_job *job, const struct rendering *ren
   return status;
 }
 
-/* A line for each keyword that a rendering does not hold, of one rendering or of all. */
+/* Prints a line for each keyword that a rendering, or any of them, does not enforce. */
 static int cmd_schema_report(const struct rendering_job *job, const struct rendering *only) {
   for (size_t i = 0; i < ARRAY_LEN(renderings); i++) {
     struct buf text = {0};
@@ -300,7 +300,7 @@ static void schema_warnings(const struct rendering_job *job, struct buf *out) {
   schema_errors_deinit(&odd);
 }
 
-/* For a program: the chosen rendering, or those of the overview, and the warnings. */
+/* Prints for a program: the chosen rendering or those of the overview, and the warnings. */
 static int as_object(const struct rendering_job *job, const struct rendering *only) {
   json_t *list = new_list(), *warnings = new_list();
   int status = STATUS_COMPLETE;
@@ -335,7 +335,7 @@ static int as_object(const struct rendering_job *job, const struct rendering *on
   return status;
 }
 
-/* For a person: what a model would see, and what is odd about the schema. */
+/* Prints for a person: what a model would see, and what is odd about the schema. */
 static int overview(const struct rendering_job *job) {
   struct buf warnings = {0};
   schema_warnings(job, &warnings);
