@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NEAR_BYTES = 24 }; /* of the text shown around a place where it breaks */
+enum { NEAR_BYTES = 24 }; /* of the text around a place where it breaks */
 
-/* A string of any bytes, cut to ANSWER_TEXT_MAX; what is not UTF-8 becomes '?'. */
+/* Returns a string of any bytes, cut to ANSWER_TEXT_MAX; what is not UTF-8 becomes '?'. */
 static json_t *answer_text(const char *text) {
   char copy[ANSWER_TEXT_MAX + 4];
   size_t n = strlen(text), out = 0, i = 0;
@@ -73,7 +73,8 @@ static json_t *error_json(const char *path, const char *pointer, const char *key
   return error;
 }
 
-/* Sorted before it is cut: the value's first ones count, in whatever order they were found. */
+/* Returns the errors, sorted before they are cut: the value's first ones count, in whatever order
+ * they were found. */
 json_t *answer_errors(const struct schema_errors *found, size_t *dropped) {
   size_t order[SCHEMA_ERRORS_MAX], count = 0;
   json_t *errors = json_array();
@@ -96,7 +97,8 @@ json_t *answer_errors(const struct schema_errors *found, size_t *dropped) {
 
 /* --- what no schema says --- */
 
-/* Names with U+0000: a reader that takes names as C strings sees another one. */
+/* Returns true if a name has U+0000: a reader that takes names as C strings would see another
+ * name. */
 static bool has_nul_name(const json_t *value) {
   size_t i, length;
   const char *key;
@@ -131,7 +133,7 @@ static size_t depth_of(const json_t *value, size_t max) {
   return deepest + 1;
 }
 
-/* NULL: nothing is wrong with it. */
+/* Returns the bound that the value breaks, NULL if it breaks none. */
 static json_t *bounds_error(const struct answer_spec *spec, const json_t *value) {
   char message[120] = "";
   const char *keyword = "limit";
@@ -246,7 +248,7 @@ static void answer_read_text(struct answer *a, const struct answer_spec *spec, c
   struct extract_result r;
   enum extract_status status = extract(text, n, &opts, &r);
   if (status == EXTRACT_NOT_FOUND && r.error.code == EXTRACT_ERR_WRONG_ROOT) {
-    extract_result_deinit(&r); /* another root: the schema says best what is wrong with it */
+    extract_result_deinit(&r); /* another root: the schema best says what is wrong */
     opts.want = EXTRACT_WANT_ANY;
     (void)extract(text, n, &opts, &r);
   }

@@ -75,7 +75,8 @@ enum schema_status invariants_check(const struct invariants *invariants, const j
   return worst;
 }
 
-/* Bytes from outside as one line of a message: bounded, controls and what is not UTF-8 as '?'. */
+/* Puts bytes from outside as one line of a message: bounded, with '?' for controls and what is not
+ * UTF-8. */
 static void invariant_put_bytes(const char *bytes, size_t n, struct buf *out) {
   size_t shown = 0;
   bool blank = false;
@@ -123,7 +124,7 @@ static void report_at(const struct invariant *is, const json_t *value, struct st
     buf_puts(&message, ": ");
   size_t start = message.n;
   invariant_put_bytes(reason.p, reason.n, &message);
-  if (message.n == start) { /* nothing was said */
+  if (message.n == start) { /* the message is empty */
     message.n = before;
     buf_puts(&message, "");
   } else if (is->message) {
@@ -142,7 +143,7 @@ void invariant_report(const struct invariant *invariant, const json_t *value, co
 
 /* --- what a command printed --- */
 
-/* {"path" or "pointer", "message"}; NULL if the line is something else. */
+/* Reads {"path" or "pointer", "message"}; NULL if the line is something else. */
 static json_t *invariant_read_line(const char *line, size_t n) {
   struct jscan js;
   struct jscan_result result;
@@ -167,7 +168,7 @@ static void report_line(const struct invariant *is, const json_t *value, const j
   report_at(is, value, json_view(place), json_view(json_at(line, "message")), true, errs);
 }
 
-/* Turns each line that is an error into one; false: there is none. */
+/* Turns each line that is an error into one; false if there is none. */
 static bool report_lines(const struct invariant *is, const json_t *value, struct str out,
                          struct schema_errors *errs) {
   bool any = false;

@@ -23,7 +23,7 @@ static bool refuse_at(struct invariant_building *b, struct buf *path, struct buf
   return false;
 }
 
-/* An error at list item `index`, member `name` (NULL: the item); takes `message`. */
+/* Adds an error at list item `index`, member `name` (NULL: the item); takes `message`. */
 static bool invariants_refuse(struct invariant_building *b, size_t index, const char *name,
                               struct buf *message) {
   struct buf path = {0}, pointer = {0};
@@ -43,7 +43,7 @@ static bool refuse_words(struct invariant_building *b, size_t index, const char 
   return invariants_refuse(b, index, name, &message);
 }
 
-/* A member that must be a text within bounds; an absent one is fine and gives NULL. */
+/* Reads a member that must be a text within bounds; an absent one is fine and gives NULL. */
 static bool invariants_text(struct invariant_building *b, size_t index, const json_t *object,
                             const char *name, const char **out) {
   const json_t *value = json_object_get(object, name);

@@ -7,7 +7,7 @@
 /* Steps of a place, one at a time; the caller adds them to both forms. */
 struct place_writer {
   struct buf path, pointer;
-  const json_t *at; /* NULL: not known */
+  const json_t *at; /* NULL: unknown */
   bool known;
 };
 
@@ -34,7 +34,7 @@ static void put_step(struct place_writer *w, const char *key, size_t n) {
 static void pointer_steps(struct place_writer *w, const char *text, size_t n) {
   for (size_t i = 0; i < n;) {
     struct buf key = {0};
-    for (i++; i < n && text[i] != '/'; i++) /* from behind the / */
+    for (i++; i < n && text[i] != '/'; i++) /* skips the / */
       if (text[i] == '~' && i + 1 < n && (text[i + 1] == '0' || text[i + 1] == '1'))
         buf_puts(&key, text[++i] == '0' ? "~" : "/");
       else
@@ -45,7 +45,7 @@ static void pointer_steps(struct place_writer *w, const char *text, size_t n) {
   }
 }
 
-/* $.a[0]["b c"].d; the $ and the first dot may be left out. */
+/* Reads a path such as $.a[0]["b c"].d; the $ and the first dot may be left out. */
 static bool path_steps(struct place_writer *w, const char *text, size_t n) {
   size_t i = 0;
   if (n && text[0] == '$')

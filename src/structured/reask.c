@@ -42,20 +42,20 @@ const char *reask_reason_words(enum reask_reason reason) {
 
 /* --- checks that were recorded --- */
 
-/* A check whose output cannot be read counts as having found nothing. */
+/* Returns a check's outcome; one that cannot be read counts as having found nothing. */
 static enum reask_outcome check_outcome(const json_t *check) {
   enum reask_outcome outcome = REASK_OUTCOME_PARSE;
   (void)reask_outcome_from_name(json_string_value(json_at(check, "outcome")), &outcome);
   return outcome;
 }
 
-/* Can a correction fix it? */
+/* Returns true if a correction can fix it. */
 static bool is_mendable(enum reask_outcome outcome) {
   return outcome == REASK_OUTCOME_PARSE || outcome == REASK_OUTCOME_SCHEMA ||
          outcome == REASK_OUTCOME_INVARIANT;
 }
 
-/* The last check before `end` that a correction can fix; `end` if there is none. */
+/* Returns the last check before `end` that a correction can fix, `end` if there is none. */
 static size_t last_mendable(const json_t *checks, size_t end) {
   for (size_t i = end; i-- > 0;)
     if (is_mendable(check_outcome(json_array_get(checks, i))))
@@ -84,8 +84,8 @@ struct reask_reading {
   enum reask_outcome outcome;
   json_t *errors; /* owned */
   size_t dropped;
-  size_t run_next; /* invariant that must be run; SIZE_MAX: none */
-  json_t *calls;   /* owned: of the invariants that were run */
+  size_t run_next; /* the next invariant that must be run; SIZE_MAX: none */
+  json_t *calls;   /* owned: of the invariants that have run */
 };
 
 static void reask_reading_deinit(struct reask_reading *r) {
@@ -113,7 +113,7 @@ static const struct reask_run *run_of(const struct reask_run *runs, size_t count
   return NULL;
 }
 
-/* The outcomes of what ran so far; sets run_next at the first that did not. */
+/* Adds the outcomes of what has run so far; sets run_next at the first that has not. */
 static void check_runs(struct reask_reading *r, const struct reask_spec *spec, size_t reply,
                        const struct reask_run *runs, size_t run_count) {
   size_t n = invariants_count(spec->invariants);
@@ -228,7 +228,7 @@ static void reask_correct(struct reask_step *step, const json_t *checks, size_t 
     step->more += (size_t)dropped;
 }
 
-/* Tokens or time are used up; *reason says which. */
+/* Returns true if tokens or time are used up; *reason says which. */
 static bool budget_spent(const struct reask_spec *spec, const struct reask_reply *replies, size_t n,
                          const struct reask_run *runs, size_t run_count,
                          enum reask_reason *reason) {
@@ -246,7 +246,8 @@ static bool budget_spent(const struct reask_spec *spec, const struct reask_reply
   return no_tokens || (spec->max_ms > 0 && ms >= spec->max_ms);
 }
 
-/* Why the last of `n` replies, all of them read, is the end; false: another may be asked for. */
+/* Returns true, with the reason, if the last of `n` replies, all of them read, is the end; false if
+ * another may be asked for. */
 static bool is_over(const struct reask_spec *spec, const json_t *checks, size_t n,
                     enum reask_reason *reason) {
   const json_t *last = json_array_get(checks, n - 1);
@@ -275,7 +276,7 @@ static bool is_over(const struct reask_spec *spec, const json_t *checks, size_t 
   return before < n - 1 && same_errors(json_array_get(checks, before), last);
 }
 
-/* All replies are read and the last one is not the value. */
+/* Decides what follows when all replies are read and the last one is not the value. */
 static void reask_go_on(const struct reask_spec *spec, const json_t *checks,
                         struct reask_step *step, const struct reask_reply *replies, size_t n,
                         const struct reask_run *runs, size_t run_count) {
@@ -318,7 +319,7 @@ void reask_next(const struct reask_spec *spec, const json_t *checks,
   if (is_value && r.answer.value != NULL) {
     step->action = REASK_VALUE;
     step->value = json_incref(r.answer.value);
-  } else if (is_value) { /* the record says that it was there, the reply does not hold it */
+  } else if (is_value) { /* the record says that it was there, but the reply does not hold it */
     reask_fail(step, REASK_REASON_EXHAUSTED, json_array_get(checks, index));
   } else if (r.run_next != SIZE_MAX) {
     step->action = REASK_RUN;

@@ -21,7 +21,7 @@ static struct str *split(struct str text, long *count) {
   return lines;
 }
 
-/* Number of edits of the shortest script, -1 when it is over MAX_EDITS. */
+/* Returns the number of edits of the shortest script, -1 if it is over MAX_EDITS. */
 static long edits(const struct str *a, long n, const struct str *b, long m) {
   long max = n + m < MAX_EDITS ? n + m : MAX_EDITS, found = -1;
   long *furthest = xcalloc((size_t)(2 * max + 2), sizeof *furthest), *v = furthest + max;
@@ -81,7 +81,7 @@ void linediff_count(struct str before, struct str after, long *added, long *remo
 
 /* --- the lines --- */
 
-struct script { /* of a change: each line of both, in order */
+struct script { /* a change's lines, of both sides, in order */
   struct linediff_line *lines;
   size_t count, room;
 };
@@ -99,7 +99,7 @@ static void script_put_all(struct script *s, char sign, const struct str *lines,
     script_put(s, sign, lines[i]);
 }
 
-/* The furthest point on diagonal k, of the round before. */
+/* Returns the furthest point on diagonal k in the round before. */
 static long step_from(const int *v, long d, long k, bool *down) {
   *down = k == -d || (k != d && v[k - 1] < v[k + 1]);
   if (d == 0)
@@ -127,7 +127,7 @@ static void script_back(struct script *s, const int *trace, long d, const struct
   }
 }
 
-/* False: over MAX_EDITS. The lines come in reverse. */
+/* Finds the script; false if it is over MAX_EDITS. The lines come in reverse. */
 static bool script_find(struct script *s, const struct str *a, long n, const struct str *b,
                         long m) {
   long max = n + m < MAX_EDITS ? n + m : MAX_EDITS, found = -1;
@@ -160,7 +160,7 @@ static void script_turn(struct script *s, size_t from) {
   }
 }
 
-/* Lines of both that are far from any change become one '@'. */
+/* Folds lines of both that are far from any change into one '@'. */
 static void script_fold(struct script *s, long context) {
   size_t out = 0;
   for (size_t i = 0; i < s->count;) {

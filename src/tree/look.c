@@ -126,7 +126,7 @@ static bool walk_entry(const struct tree_walk *w, const char *path, unsigned cha
   return true;
 }
 
-/* A folder that cannot be read is left out. */
+/* Walks a folder; one that cannot be read is left out. */
 static bool walk_folder(const struct tree_walk *w, const char *path, unsigned depth) {
   int fd = openat(w->fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;

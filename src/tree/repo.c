@@ -32,7 +32,7 @@ static bool read_line(const char *path, const char *before, struct buf *out) {
   return ok;
 }
 
-/* A path as a file in `folder` names it. */
+/* Resolves a path as a file in `folder` names it. */
 static bool follow(const char *folder, const struct buf *named, struct buf *out) {
   struct buf path = {0};
   if (buf_c(named)[0] != '/')
@@ -47,12 +47,13 @@ static bool follow(const char *folder, const struct buf *named, struct buf *out)
   return out->n > 0;
 }
 
-/* Somebody else's would let them decide what we compare with. */
+/* Returns true if it belongs to us, to root or to the owner of the folder: anybody else could
+ * decide what we compare with. */
 static bool repo_is_trusted(const struct stat *st, const struct stat *dir) {
   return st->st_uid == geteuid() || st->st_uid == 0 || st->st_uid == dir->st_uid;
 }
 
-/* TOP/.git is the folder itself, or a file that names it. */
+/* Finds the folder by TOP/.git, which is the folder itself or a file that names it. */
 static bool use_dot_git(struct repo *repo, const struct stat *st) {
   struct buf path = {0}, named = {0};
   buf_printf(&path, "%s/.git", buf_c(&repo->top));
@@ -102,7 +103,7 @@ bool repo_find(const char *dir, struct repo *repo) {
   return false;
 }
 
-/* A line of packed-refs is `HASH refs/heads/NAME`. */
+/* Looks in packed-refs, whose lines are `HASH refs/heads/NAME`. */
 static bool is_packed(const struct repo *repo, struct str ref) {
   struct buf path = {0};
   char *line = NULL;
@@ -161,7 +162,7 @@ static bool make_folder(const char *folder, const char *name, struct err *err) {
   return ok;
 }
 
-/* The repository names its objects by SHA-256 if its configuration says so. */
+/* Returns true if the repository's configuration says that it names objects by SHA-256. */
 static bool is_sha256(const struct repo *repo) {
   struct buf path = {0}, text = {0};
   struct err err;
@@ -174,7 +175,7 @@ static bool is_sha256(const struct repo *repo) {
   return found;
 }
 
-/* The copy keeps the index's own time: git mistrusts entries that are not older than it. */
+/* Copies the index with its own time: git mistrusts entries that are not older than it. */
 static bool copy_index(const struct repo *repo, const char *folder, struct err *err) {
   struct buf path = {0}, bytes = {0};
   struct stat st;

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct tree_pair { /* a file that is not what it was, or may be */
+struct tree_pair { /* a file that has changed or may have */
   const char *path;
   const struct tree_file *before, *after; /* before NULL: it was as git's index has it */
   bool asks_blob, counted;
@@ -40,7 +40,7 @@ static const char *const blob_argv[] = {"git", "cat-file", "--batch", NULL};
 /* --- the tree --- */
 
 static void skip_init(struct tree_skip *skip, const char *const *own) {
-  size_t n = 1; /* the first is for the private one */
+  size_t n = 1; /* the first place is for the private one */
   for (; own != NULL && *own != NULL && n < ARRAY_LEN(skip->folders); own++) {
     char *real = realpath(*own, NULL);
     if (real != NULL)
@@ -154,7 +154,7 @@ enum tree_step tree_again(struct tree *t) {
   return look_around(t);
 }
 
-/* Git could not read the index, or did not run. */
+/* Begins again without the index, or without git: git could not read the index, or did not run. */
 static enum tree_step without(struct tree *t) {
   struct buf path = {0};
   if (t->is_after) {
@@ -169,7 +169,7 @@ static enum tree_step without(struct tree *t) {
   return look_around(t);
 }
 
-/* "C a.c\0R b.c\0? new/c.c\0": changed, removed, not known. */
+/* Each entry of the listing is "C a.c\0", "R b.c\0" or "? new/c.c\0": changed, removed, unknown. */
 enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
   assert(t != NULL);
   struct tree_look *look = current(t);
@@ -179,7 +179,7 @@ enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
     size_t n = strnlen(rest.p, rest.n);
     const char *path = rest.p + 2;
     if (n == rest.n)
-      break; /* cut: each ends with NUL */
+      break; /* cut off: each ends with NUL */
     if (n > 2 && rest.p[n - 1] != '/' && !look_skips(&t->skip, t->top, path)) {
       struct tree_file *file = look_add(look, t->fd, &t->skip, path);
       if (file != NULL)
@@ -204,7 +204,8 @@ static bool is_at(struct timespec a, struct timespec b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-/* By what stat says alone; strictly, so that nobody can have written the same size meanwhile. */
+/* Compares by what stat says alone; strictly, so that nobody can have written the same size
+ * meanwhile. */
 static bool looks_same(const struct tree_look *look, const struct tree_file *a,
                        const struct tree_file *b, bool strictly) {
   if (a->is_there != b->is_there || a->mode != b->mode || a->size != b->size)
@@ -236,12 +237,12 @@ static void add_pair(struct tree *t, struct tree_pair pair) {
   t->pairs[t->pair_count++] = pair;
 }
 
-/* A file that was looked at before the call. */
+/* Pairs a file that was examined before the call. */
 static void pair_known(struct tree *t, const struct tree_file *before) {
   const struct tree_file *after = look_find(&t->after, before->path);
   struct tree_pair pair = {.path = before->path, .before = before, .after = after};
   struct buf now = {0};
-  if (after == NULL) /* git does not list it any more, or it is gone */
+  if (after == NULL) /* git no longer lists it, or it is gone */
     pair.after = after = look_add(&t->after, t->fd, &t->skip, before->path);
   if (after == NULL || looks_same(&t->before, before, after, true))
     return;
@@ -260,7 +261,7 @@ static void pair_known(struct tree *t, const struct tree_file *before) {
   buf_deinit(&now);
 }
 
-/* A file that is listed now but was not before. */
+/* Pairs a file that is listed now but was not before. */
 static void pair_new(struct tree *t, const struct tree_file *after) {
   struct tree_pair pair = {.path = after->path, .after = after};
   struct buf now = {0};
@@ -279,7 +280,8 @@ static void pair_new(struct tree *t, const struct tree_file *after) {
   buf_deinit(&now);
 }
 
-/* "../" for each folder that `dir` is below the one that it shares with the path. */
+/* Puts the path as seen from `dir`, with "../" for each folder that `dir` is below the one they
+ * share. */
 static void put_path(const struct tree *t, const char *path, struct buf *out) {
   size_t top_n = strlen(t->top);
   const char *dir = t->dir[top_n] == '/' ? t->dir + top_n + 1 : "";
@@ -323,7 +325,7 @@ static enum tree_step tree_tell(struct tree *t) {
 }
 
 static enum tree_step tree_compare(struct tree *t) {
-  size_t listed = t->after.count; /* looking at what was there before adds to it */
+  size_t listed = t->after.count; /* examining what was there before adds to it */
   t->count_until_ms = clock_mono_ms() + LIMIT_TREE_COUNT_MS;
   for (size_t i = 0; i < listed; i++)
     pair_new(t, t->after.files[i]);
@@ -335,7 +337,8 @@ static enum tree_step tree_compare(struct tree *t) {
   return TREE_BLOBS;
 }
 
-/* One answer of `cat-file --batch`: "NAME blob SIZE\n", the bytes, "\n"; else it has none. */
+/* Reads one answer of `cat-file --batch`: "NAME blob SIZE\n", the bytes, "\n"; others have no
+ * bytes. */
 static bool next_blob(struct str *rest, struct str *blob) {
   struct str line = str_next_line(rest);
   long size = -1;

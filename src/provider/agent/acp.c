@@ -54,7 +54,8 @@ static void acp_request(struct acp *acp, enum acp_method method, json_t *params)
 
 /* --- steps --- */
 
-/* _meta of session/new: `meta` of the profile, and a schema where `schema: NAME` says. */
+/* Builds _meta of session/new: the profile's `meta`, and a schema under the name that `schema:
+ * NAME` gives. */
 static json_t *meta(const struct acp *acp) {
   const char *name = acp_key(acp, "schema");
   const json_t *own = json_object_get(acp->d->profile->acp, "meta");
@@ -103,7 +104,7 @@ static bool offers(const json_t *list, const char *member, const char *id) {
   return false;
 }
 
-/* False: the step cannot be taken, and the call is over. */
+/* Sets the session's mode. Returns false if it cannot be set: the call is then over. */
 static bool set_mode(struct acp *acp) {
   const json_t *modes = json_object_get(acp->opened, "modes");
   const char *current = json_string_value(json_object_get(modes, "currentModeId"));
@@ -124,7 +125,7 @@ static bool set_mode(struct acp *acp) {
   return true;
 }
 
-/* Does the command line, or the environment, say the model already? */
+/* Returns true if the command line or the environment already names the model. */
 static bool says_model(const struct profile *profile) {
   const json_t *places[] = {profile->acp, json_object_get(profile->keys, "env")};
   for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -178,7 +179,7 @@ static void acp_prompt(struct acp *acp) {
                         "text", "text", json_text(acp->call->prompt)));
 }
 
-/* Everything before the prompt has been requested and answered. */
+/* Sends the prompt once everything before it has been requested and answered. */
 static void acp_go_on(struct acp *acp) {
   if (acp->rpc.open_count == 0 && acp->session[0] != '\0' && acp->d->end == STREAM_END_NONE &&
       !acp->prompting)
@@ -224,8 +225,8 @@ static json_int_t acp_input(const json_t *usage) {
   return json_integer_value(json_object_get(usage, "input"));
 }
 
-/* Some agents end their turn when refused. The model should know and go on without it, so the next
- * prompt says so. False: that is not what happened. */
+/* Goes on with another prompt after a refusal: some agents end their turn then, and the model
+ * should know and do without. Returns false if that is not what happened. */
 static bool goes_on(struct acp *acp, json_t *usage) {
   struct driver *d = acp->d;
   if (!acp->denied || acp->interrupted || rpc_replays(&acp->rpc) || d->structured != NULL ||
@@ -248,7 +249,7 @@ static bool goes_on(struct acp *acp, json_t *usage) {
   return true;
 }
 
-/* The tokens of one prompt; NULL: it tells none. */
+/* Returns the tokens of one prompt, NULL if none are reported. */
 static json_t *prompt_usage(const struct acp *acp, const json_t *result) {
   const json_t *counts =
       json_object_get(json_object_get(json_object_get(result, "_meta"), "quota"), "token_count");
@@ -272,13 +273,14 @@ static void on_stopped(struct acp *acp, const json_t *result) {
     json_decref(usage);
     return;
   }
-  /* Agents that stop at a no count on from prompt to prompt; one that does not tells less. */
+  /* Agents that stop when refused count on from prompt to prompt; one that does not reports
+   * fewer. */
   if (acp->used != NULL && usage != NULL && acp_input(usage) < acp_input(acp->used)) {
     json_t *sum = stream_usage_added(acp->used, usage, 1);
     json_decref(usage);
     usage = sum;
   }
-  /* Some agents tell those of the last request only. */
+  /* Some agents report the tokens of the last request only. */
   const char *told = json_string_value(json_object_get(acp->d->profile->acp, "usage"));
   if (usage != NULL && told != NULL)
     json_object_set_new(usage, "told", json_string(told));
@@ -293,7 +295,7 @@ static void on_stopped(struct acp *acp, const json_t *result) {
   if (reason == NULL)
     acp_fail(acp, CLASS_PROTOCOL, "the agent does not say why it stopped");
   else if (acp->d->denied.n > 0 && acp->d->last.n == 0 && acp->d->structured == NULL)
-    acp_fail(acp, CLASS_REFUSED, buf_c(&acp->d->denied)); /* it stopped there, without a word */
+    acp_fail(acp, CLASS_REFUSED, buf_c(&acp->d->denied)); /* it stopped there without a word */
   else
     acp_over(acp, acp->failed ? STREAM_END_ERROR : STREAM_END_OK);
 }
@@ -320,19 +322,19 @@ static void acp_on_error(struct acp *acp, int method, const json_t *error) {
   }
   enum error_class said = evidence_of_words(buf_view(&message));
   bool is_status = code >= 400 && code < 600;
-  if (code == 500 && said != CLASS_NONE) /* agents that know no better say so of everything */
+  if (code == 500 && said != CLASS_NONE) /* agents that know no better report this for everything */
     is_status = false;
   stream_trouble(d, is_status ? (int)code : 0, buf_view(&message));
   if (code == ACP_AUTH_REQUIRED && (said == CLASS_NONE || said == CLASS_AUTH))
     d->trouble.class = CLASS_AUTH;
   else if (code == ACP_NOT_FOUND ||
            ((method == ACP_LOAD || method == ACP_RESUME) && said == CLASS_NONE))
-    d->trouble.class = CLASS_NOT_FOUND; /* the conversation that was asked for */
+    d->trouble.class = CLASS_NOT_FOUND; /* the conversation asked for */
   buf_deinit(&message);
   acp_over(acp, STREAM_END_ERROR);
 }
 
-/* It wants to be told how to log in: once, by the method that the profile names. */
+/* Logs in once, by the method that the profile names, if that is what the error asks for. */
 static bool authenticate(struct acp *acp, const json_t *error) {
   const char *method = acp_key(acp, "auth");
   const json_t *known = json_object_get(acp->initialized, "authMethods");
@@ -345,7 +347,8 @@ static bool authenticate(struct acp *acp, const json_t *error) {
   return true;
 }
 
-/* An answer to a request that a recording does not show: by its shape. */
+/* Returns what request an answer belongs to, by its shape, where the recording does not show the
+ * request. */
 static int guess(const json_t *result) {
   if (json_object_get(result, "stopReason") != NULL)
     return ACP_PROMPT;
@@ -447,7 +450,7 @@ static void acp_sent(struct driver *d, struct str line) {
     acp->replayed = true;
   else if (strcmp(method, methods[ACP_PROMPT]) == 0)
     acp->prompting = true, acp->replayed = false;
-  if (session != NULL) { /* the answer that named it may be cut in the recording */
+  if (session != NULL) { /* the recording may have cut the answer that named it */
     (void)snprintf(acp->session, sizeof acp->session, "%s", session);
     stream_session(d, str_from(acp->session));
   }

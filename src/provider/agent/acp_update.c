@@ -41,7 +41,7 @@ json_t *acp_usage(const json_t *usage) {
     written = 0;
   json_int_t thought;
   bool thinks = acp_number(usage, "thoughtTokens", "thought_tokens", &thought);
-  /* Whether the input counts what came from a cache differs; the total tells. */
+  /* Agents differ in whether the input includes what came from a cache; the total shows it. */
   if (known && acp_number(usage, "totalTokens", "total_tokens", &total) &&
       input + cached + written + output <= total)
     input += cached + written;
@@ -64,7 +64,7 @@ static bool take_notice(struct acp *acp, struct str text) {
       continue;
     json_t *data = json_object();
     switch (notice->kind) {
-    case NOTICE_RETRY: /* what was said so far will be said again */
+    case NOTICE_RETRY: /* what was said so far will come again */
       buf_clear(&d->told);
       stream_retry(d, data, str_trim(text));
       break;
@@ -121,7 +121,7 @@ static struct str tool_name(const json_t *tool) {
   return name.n > 0 ? name : first_of(tool, "name", "title", "kind");
 }
 
-/* The value of claude's own tool for structured output. */
+/* Takes the value of claude's own tool for structured output. */
 static void take_structured(struct driver *d, const json_t *update) {
   const json_t *input = json_object_get(update, "rawInput");
   if (!d->schema_asked || !str_eq_c(tool_name(update), "StructuredOutput") ||
@@ -131,7 +131,8 @@ static void take_structured(struct driver *d, const json_t *update) {
   d->structured = json_incref((json_t *)input);
 }
 
-/* An agent says with the beginning or later what it is used for: then it is told with its end. */
+/* Keeps what a tool is used for. Some agents report it at the beginning, others later; it is
+ * reported with the tool's end. */
 static void acp_keep_input(struct acp *acp, struct str id, const json_t *input, bool begins) {
   if (id.n == 0 || !tool_has_argument(input))
     return;
@@ -172,7 +173,7 @@ static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
   take_structured(d, update);
   if (begins) {
     acp->denied = false;
-    if (!acp->ids) /* what was said before it is a message of its own */
+    if (!acp->ids) /* what came before is a message of its own */
       stream_end_message(d, (struct str){0});
     stream_tool(
         d,
@@ -184,7 +185,7 @@ static void acp_say_tool(struct acp *acp, const json_t *update, bool begins) {
     acp_end_tool(acp, update, id, begins, failed);
 }
 
-/* codex-acp alone says that it tries again: _meta.codex.error. */
+/* Reports that the client tries again, which only codex-acp says: _meta.codex.error. */
 static void acp_say_retry(struct driver *d, const json_t *meta) {
   const json_t *error = json_object_get(json_object_get(meta, "codex"), "error");
   struct str message = acp_text_of(error, "message");
@@ -246,7 +247,7 @@ static json_t *acp_paths_of(const json_t *tool) {
   return paths;
 }
 
-/* The command line that it would run; empty: it does not say. */
+/* Returns the command line that it would run, empty if it does not say. */
 static struct str acp_command(const struct acp *acp, const json_t *tool) {
   struct str command = acp_text_of(json_object_get(tool, "rawInput"), "command");
   bool titled = json_object_get(acp->d->profile->acp, "command") != NULL;
@@ -274,7 +275,8 @@ static struct str option_of(const json_t *params, const char *kind) {
   return (struct str){0};
 }
 
-/* Once, not always: only full permission takes "always" where "once" is not offered. */
+/* Returns the option to choose: once, not always. Only full permission takes "always" where "once"
+ * is not offered. */
 static struct str acp_choose(const struct acp *acp, const json_t *params, bool allowed) {
   struct str option = option_of(params, allowed ? "allow_once" : "reject_once");
   if (option.n == 0 && (!allowed || acp->call->permission == PERMISSION_FULL))
@@ -282,7 +284,7 @@ static struct str acp_choose(const struct acp *acp, const json_t *params, bool a
   return option;
 }
 
-/* The ids that mean yes, for the answer in a recording. */
+/* Notes the ids that mean yes, for the answer in a recording. */
 static void note_allowing(struct acp *acp, const json_t *params) {
   static const char *const kinds[] = {"allow_once", "allow_always"};
   for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {

@@ -63,7 +63,7 @@ static void agent_on_timer_closed(uv_handle_t *handle) {
 static void on_server_closed(void *ctx);
 
 static void agent_finish(struct agent_run *run) {
-  if (run->server != NULL) { /* nothing was started: nothing is under way */
+  if (run->server != NULL) { /* nothing was started, so nothing is in progress */
     struct agent_server *server = run->server;
     run->server = NULL;
     agent_server_close(server, 0, on_server_closed, run);
@@ -93,7 +93,7 @@ static void agent_on_output(void *ctx, int fd, struct str bytes) {
   }
 }
 
-/* True when it stopped before a driver could say anything; the result says why. */
+/* Returns true if the program stopped before a driver could say anything; the result says why. */
 static bool never_ran(struct agent_run *run, const struct process_result *p) {
   struct call_result *r = &run->result;
   const char *name = run->self->capability.name, *program = run->command.argv[0];
@@ -116,8 +116,8 @@ static bool never_ran(struct agent_run *run, const struct process_result *p) {
   return true;
 }
 
-/* The id that we chose already belongs to a conversation: this call repeats one that had begun, and
- * goes on there. A server names its conversations itself. */
+/* Returns true if the id that we chose already belongs to a conversation: this call repeats one
+ * that had begun, and continues there. A server names its conversations itself. */
 static bool is_in_use(const struct agent_run *run) {
   const char *text = buf_c(&run->result.error_text.bytes);
   return run->call.new_session[0] != '\0' && run->call.session[0] == '\0' && !run->restarted &&
@@ -148,7 +148,7 @@ static bool restart(struct agent_run *run) {
   run->driver = run->ops->open(run->profile, &run->call, &host);
   run->sink.news(run->sink.ctx, &news);
   json_decref(data);
-  if (run->cancelled) { /* by whoever was told */
+  if (run->cancelled) { /* cancelled by whoever was told */
     call_result_fail(&run->result, CLASS_CANCELLED, "cancelled");
     return false;
   }
@@ -161,7 +161,7 @@ static bool restart(struct agent_run *run) {
 static void add_limit(struct agent_run *run, const struct process_result *p) {
   enum error_class class = run->result.class;
   char said[400];
-  if (class == CLASS_NONE) /* the answer was there already */
+  if (class == CLASS_NONE) /* the answer had come already */
     return;
   (void)snprintf(said, sizeof said, "%.399s", run->result.message);
   said[utf8_floor(said, strlen(said))] = '\0';
@@ -175,8 +175,8 @@ static void add_limit(struct agent_run *run, const struct process_result *p) {
 
 /* --- an old program --- */
 
-/* True for a failure that an old program would explain: it does not know our words, or we not
- * its. */
+/* Returns true for a failure that an old program would explain: it does not know our words, or we
+ * do not know its. */
 static bool may_be_old(const struct agent_run *run, const struct process_result *p) {
   enum error_class class = run->result.class;
   return p->started && p->why == PROCESS_END_EXITED && !run->cancelled &&
@@ -204,7 +204,7 @@ static bool agent_ask_version(struct agent_run *run) {
   struct err err;
   const struct process_spec spec = {
       .argv = version_words(run->profile, run->command.argv[0], run->self->settings, &run->arena),
-      .cwd = run->tmpdir, /* no project's configuration is near */
+      .cwd = run->tmpdir, /* away from any project's configuration */
       .envp = run->envp,
       .stdout_max = LIMIT_VERSION_BYTES,
       .stderr_max = LIMIT_VERSION_BYTES,
@@ -214,7 +214,7 @@ static bool agent_ask_version(struct agent_run *run) {
   return run->process != NULL;
 }
 
-/* The process is gone, and a server's last replies are read. */
+/* Judges the call once the process is gone and a server's last replies have been read. */
 static void judge(struct agent_run *run, const struct process_result *p) {
   struct call_result *r = &run->result;
   if (!never_ran(run, p))
@@ -271,7 +271,7 @@ static void agent_on_refused(void *ctx, const char *where) {
   confine_denied(&run->sink, where);
 }
 
-/* Its requests would not get into a network of its own. */
+/* Returns false for a server that requests could not reach, in a network of its own. */
 static bool can_be_asked(const struct agent_run *run, struct err *err) {
   const json_t *words = run->call.request->sandbox;
   if (run->server == NULL || json_object_get(words, "network") == NULL)
@@ -360,12 +360,12 @@ static bool build_environment(struct agent_run *run, struct err *err) {
   const struct call_request *request = run->call.request;
   char session[96], call[64], attempt[32], key[128], *password = NULL;
   (void)snprintf(session, sizeof session, "SEGUE_SESSION=%s", request->session);
-  /* For idempotency of what the program does outside: a repeat of the call has the same. */
+  /* Lets what the program does outside be idempotent: a repeat of the call has the same key. */
   (void)snprintf(call, sizeof call, "SEGUE_CALL=%ld.%ld", request->turn, request->call);
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
   (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,
                  request->turn, request->call);
-  if (run->password != NULL) { /* the last one of a name counts: ours */
+  if (run->password != NULL) { /* the last of a name counts: ours */
     size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
     password = arena_alloc(&run->arena, n);
     (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
@@ -452,7 +452,7 @@ static void agent_on_soon(uv_timer_t *timer) {
   agent_finish(timer->data);
 }
 
-/* request->model, else the user's for this provider. */
+/* Returns the request with its own model, else with the user's for this provider. */
 static struct call_request with_model(const struct call_request *request, const json_t *settings) {
   struct call_request out = *request;
   if (out.model.n == 0)
@@ -508,7 +508,7 @@ static void agent_cancel(struct provider_run *base) {
   if (run->cancelled)
     return;
   run->cancelled = true;
-  if (run->process == NULL) /* it is over, or about to be started once more */
+  if (run->process == NULL) /* it is over, or is about to be started again */
     return;
   if (!run->asks_version && run->ops->interrupt != NULL && run->ops->interrupt(run->driver))
     uv_timer_start(&run->timer, agent_on_grace_over, LIMIT_AGENT_INTERRUPT_MS, 0);
@@ -516,7 +516,7 @@ static void agent_cancel(struct provider_run *base) {
     process_cancel(run->process);
 }
 
-/* A UUID (version 4) from the call's random bytes: the id of its new conversation. */
+/* Makes a UUID (version 4) from the call's random bytes: the id of a new conversation. */
 static json_t *agent_prepare(const struct provider *self, const struct provider_env *env,
                              const struct call_request *request, const json_t *token_counts,
                              const unsigned char entropy[16]) {
@@ -528,7 +528,7 @@ static json_t *agent_prepare(const struct provider *self, const struct provider_
   (void)request;
   (void)token_counts;
   if (!profile->chooses_session || !agent_transport(profile, self->settings, &transport, &err) ||
-      transport == TRANSPORT_ACP) /* its session/new chooses */
+      transport == TRANSPORT_ACP) /* its session/new chooses the id */
     return NULL;
   memcpy(b, entropy, sizeof b);
   b[6] = (unsigned char)((b[6] & 0x0F) | 0x40);

@@ -16,7 +16,7 @@
 struct claude {
   const struct agent_call *call;
   struct questions questions;
-  bool closed; /* its result came: stdin is at its end */
+  bool closed; /* its result has come: stdin is closed */
 };
 
 static struct claude *claude_of(struct driver *d) {

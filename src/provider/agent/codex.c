@@ -31,9 +31,9 @@ struct codex {
   const struct agent_call *call;
   struct rpc rpc;
   struct questions questions;
-  char thread[128], turn[128]; /* "" = not known yet */
+  char thread[128], turn[128]; /* "": not yet known */
   bool rested;                 /* the thread went to rest after the last message of its turn */
-  json_t *before;              /* tokens of the thread before this turn, as it told them; or NULL */
+  json_t *before; /* tokens of the thread before this turn, as it reported them; or NULL */
 };
 
 static struct codex *codex_of(struct driver *d) {
@@ -107,7 +107,8 @@ static void note_turn(struct codex *c, const json_t *turn) {
 
 /* --- errors --- */
 
-/* "unauthorized", or {"responseTooManyFailedAttempts": {"httpStatusCode": 429}}. */
+/* Notes an error such as "unauthorized" or {"responseTooManyFailedAttempts": {"httpStatusCode":
+ * 429}}. */
 static void codex_note_error(struct codex *c, const json_t *error) {
   struct str message = codex_text_of(error, "message"),
              more = codex_text_of(error, "additionalDetails");
@@ -137,7 +138,7 @@ static void on_refused(struct codex *c, int method, const json_t *error) {
     return;
   stream_trouble(c->d, 0, message);
   if (method == CODEX_RESUME && evidence_of_words(message) == CLASS_NONE)
-    c->d->trouble.class = CLASS_NOT_FOUND; /* the thread that was asked for */
+    c->d->trouble.class = CLASS_NOT_FOUND; /* the thread asked for */
   codex_over(c, STREAM_END_ERROR);
 }
 
@@ -199,9 +200,9 @@ static json_t *codex_counts(const json_t *told) {
   return out;
 }
 
-/* The thread's tokens. A thread that is gone on with tells those of its earlier turns first, before
- * the turn has begun; where neither that nor our log knows them, they are what the first request
- * of the turn leaves of the total. */
+/* Takes the thread's tokens. A resumed thread first reports those of its earlier turns, before this
+ * turn has begun; if neither that nor our log knows them, they are what the turn's first request
+ * leaves of the total. */
 static void on_usage(struct codex *c, const json_t *usage) {
   json_t *total = codex_counts(json_object_get(usage, "total"));
   if (c->d->resumed && c->turn[0] != '\0' && c->d->before == NULL) {
@@ -292,7 +293,8 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
 
 /* --- what it asks --- */
 
-/* With approvalPolicy never it asks nothing; the user's own rules may make it ask all the same. */
+/* Answers a question. With approvalPolicy never none should come; the user's own rules may cause
+ * one all the same. */
 static void on_ask(struct codex *c, const struct rpc_message *m) {
   static const struct {
     const char *method, *yes, *no;
@@ -349,7 +351,7 @@ static void codex_on_answer(struct codex *c, const struct rpc_message *m) {
   case CODEX_TURN:
     note_turn(c, json_object_get(m->result, "turn"));
     break;
-  case CODEX_METHOD_COUNT: /* a recording without what was sent */
+  case CODEX_METHOD_COUNT: /* the recording lacks what was sent */
     if (json_object_get(m->result, "thread") != NULL)
       on_thread(c, m->result);
     break;
@@ -422,7 +424,7 @@ static void codex_end(struct driver *d, const struct process_result *p, struct c
   question_end(&c->questions);
   if (d->end == STREAM_END_NONE && c->rested && !d->trouble.there && p->why == PROCESS_END_EXITED &&
       p->exit_code == 0)
-    d->end = STREAM_END_OK; /* it left between the end of the work and the word for it */
+    d->end = STREAM_END_OK; /* it left after its work, before it said so */
   stream_end(d, p, r);
 }
 

@@ -27,7 +27,7 @@ enum error_class evidence_of_status(int status) {
   }
 }
 
-/* Case of ASCII letters does not count. */
+/* Returns true if the text has the word, in any case (ASCII). */
 static bool evidence_has(struct str text, const char *word) {
   size_t n = strlen(word);
   for (size_t i = 0; i + n <= text.n; i++)
@@ -47,8 +47,8 @@ bool evidence_of_quota(struct str text) {
   return false;
 }
 
-/* In this order, the more specific ones first. Only words that name a reason, none that a program
- * uses in passing. */
+/* The words are tried in this order, more specific ones first. Only words that name a reason count,
+ * none that a program uses in passing. */
 static const struct {
   const char *word;
   enum error_class class;
@@ -161,7 +161,7 @@ enum error_class evidence_of_words(struct str text) {
   return CLASS_NONE;
 }
 
-/* Three digits from 400 to 599 that stand alone at `i`. */
+/* Returns three digits from 400 to 599 that stand alone at `i`, else 0. */
 static int status_at(struct str text, size_t i) {
   if (i + 3 > text.n || (text.p[i] != '4' && text.p[i] != '5') ||
       !isdigit((unsigned char)text.p[i + 1]) || !isdigit((unsigned char)text.p[i + 2]) ||
@@ -188,7 +188,7 @@ int evidence_status(struct str text) {
   return status;
 }
 
-/* One number and its unit from *i on, which is moved behind it: milliseconds, or 0. */
+/* Reads one number with its unit at *i, which moves past it. Returns milliseconds, or 0. */
 static double duration_part(struct str text, size_t *i) {
   static const struct {
     const char *unit;
@@ -218,7 +218,8 @@ static double duration_part(struct str text, size_t *i) {
   return strtod(digits, NULL) * factor;
 }
 
-/* "1.2s", "30 seconds", "6m0s", "2 hours", "800ms"; a number without a unit is seconds. */
+/* Reads a duration: "1.2s", "30 seconds", "6m0s", "2 hours", "800ms". A number without a unit is
+ * seconds. */
 static int64_t duration_at(struct str text, size_t i) {
   double value = 0, part;
   do {
@@ -246,7 +247,7 @@ int64_t evidence_retry_after_ms(struct str text) {
   return 0;
 }
 
-/* A value of logfmt at the head of `text` ends at a space, or is quoted as in JSON. */
+/* Adds the value of logfmt at the head of `text`: it ends at a space, or is quoted as in JSON. */
 static void evidence_add_value(struct str text, struct buf *out) {
   json_t *value = NULL;
   size_t n = 0;

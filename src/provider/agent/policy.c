@@ -30,7 +30,7 @@ static void policy_walk(struct buf *out, struct str path) {
   }
 }
 
-/* The part of `path` below `cwd` is put into `below`; false when it is not below. */
+/* Puts the part of `path` below `cwd` into `below`; false if it is not below. */
 static bool relative(const char *cwd, struct str path, struct buf *below) {
   struct buf base = {0}, full = {0};
   policy_walk(&base, str_from(cwd));

@@ -15,7 +15,8 @@
 
 /* --- what a file sets --- */
 
-/* JSON as clients read their settings: comments and a comma too many become spaces. */
+/* Makes plain JSON of the kind that clients read as settings: comments and surplus commas become
+ * spaces. */
 static void plain_json(struct buf *text) {
   size_t comma = SIZE_MAX; /* of the last one, while only space follows it */
   for (size_t i = 0; i < text->n; i++) {
@@ -54,7 +55,8 @@ static bool project_files_is_allowed(const json_t *allowed, struct str pointer, 
   return false;
 }
 
-/* Does `value`, at this pointer, set nothing but what is allowed? False: `at` is what else. */
+/* Returns true if `value`, at this pointer, sets only what is allowed; otherwise `at` is what else
+ * it sets. */
 static bool sets_only(const json_t *allowed, const json_t *value, struct buf *at) {
   size_t n = at->n;
   const char *key;
@@ -86,7 +88,7 @@ static bool sets_one(const json_t *refused, const json_t *value, struct buf *at)
   return at->n > 0;
 }
 
-/* A carriage return alone ends a comment for some readers only. */
+/* Returns true for a carriage return alone: only some readers end a comment there. */
 static bool has_bare_return(struct str text) {
   for (size_t i = 0; i < text.n; i++)
     if (text.p[i] == '\r' && (i + 1 == text.n || text.p[i + 1] != '\n'))
@@ -94,7 +96,7 @@ static bool has_bare_return(struct str text) {
   return false;
 }
 
-/* The value, or NULL: it is no JSON that every reader reads alike. */
+/* Returns the value, NULL if the text is not JSON that every reader reads alike. */
 static json_t *read_settings(struct buf *text) {
   if (has_bare_return(buf_view(text)))
     return NULL;
@@ -110,7 +112,7 @@ static bool is_name_byte(char c) {
          c == '.' || c == '-';
 }
 
-/* White space of any alphabet may stand there. */
+/* Returns true for white space of any alphabet. */
 static bool is_between_bytes(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r') || (unsigned char)c >= 0x80;
 }
@@ -123,8 +125,8 @@ static bool is_comment(struct str line) {
   return line.n > 0 && line.p[0] == '#';
 }
 
-/* The first name before a = or : in the line that fits, wherever it stands: readers differ in
- * what may stand before it. n 0: none does. */
+/* Returns the first name before a = or : in the line that fits the pattern, wherever it stands:
+ * readers differ in what may stand before it. n is 0 if there is none. */
 static struct str refused_in_line(const struct pattern *pattern, struct pattern_scratch *scratch,
                                   struct str line) {
   for (size_t i = 0; i < line.n;) {
@@ -171,7 +173,7 @@ static bool is_empty_folder(const char *path) {
   return dir != NULL && count < 3; /* "." and ".." */
 }
 
-/* Is it there, and does it say more than it may? Then `sets` is what. */
+/* Returns true if the file exists and sets more than it may; `sets` is then what. */
 static bool is_refused(const struct profile_project_file *file, const char *path,
                        struct buf *sets) {
   struct stat st;
@@ -212,7 +214,7 @@ static bool is_refused(const struct profile_project_file *file, const char *path
 
 /* --- where --- */
 
-/* "~/x" is in the home folder; false: it does not exist. */
+/* Resolves a path; "~/x" is in the home folder. Returns false if it does not exist. */
 static bool real_path(const char *path, char out[PATH_MAX]) {
   const char *home = getenv("HOME");
   char full[PATH_MAX];
@@ -244,7 +246,7 @@ static bool is_repository(const char *folder) {
   return lstat(path, &st) == 0;
 }
 
-/* To the folder above; false: there is none. */
+/* Moves to the folder above; false if there is none. */
 static bool project_files_go_up(char *folder) {
   char *slash = strrchr(folder, '/');
   if (folder[1] == '\0')

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* The word of argv that comes before {schema} or {schema_file}, such as --json-schema. */
+/* Returns the word of argv that comes before {schema} or {schema_file}, such as --json-schema. */
 static const char *schema_flag(const json_t *words) {
   const char *before = NULL;
   for (size_t i = 0; i < json_array_size(words); i++) {
@@ -26,7 +26,8 @@ static const char *schema_flag(const json_t *words) {
   return NULL;
 }
 
-/* Was a schema asked for? Its text where argv has it; a file's content is not in the recording. */
+/* Returns the schema that was asked for, if any: its text if argv has it; a file's content is not
+ * in the recording. */
 static json_t *asked_schema(const struct transcript *t, const struct profile *profile) {
   const char *flag = schema_flag(profile->argv);
   const char *value = flag ? transcript_flag(t, flag) : NULL;
@@ -37,7 +38,7 @@ static json_t *asked_schema(const struct transcript *t, const struct profile *pr
   return value ? json_object() : NULL;
 }
 
-/* "200 {...}": an answer over HTTP, of which the body counts. */
+/* Returns the body of an answer over HTTP, "200 {...}", or the whole text. */
 static struct str replay_body_of(struct str text) {
   bool status = text.n > 4 && text.p[3] == ' ';
   for (size_t i = 0; status && i < 3; i++)

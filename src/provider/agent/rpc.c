@@ -30,7 +30,7 @@ static json_t *message(const struct rpc *rpc) {
 }
 
 static void note_open(struct rpc *rpc, json_int_t id, int method) {
-  if (rpc->open_count == ARRAY_LEN(rpc->open)) { /* the oldest will not be answered any more */
+  if (rpc->open_count == ARRAY_LEN(rpc->open)) { /* the oldest will no longer be answered */
     memmove(&rpc->open[0], &rpc->open[1], sizeof rpc->open - sizeof rpc->open[0]);
     rpc->open_count--;
   }

@@ -21,8 +21,8 @@ struct server_asked {
   int id;
   bool events, begun, begun_told, over;
   int status;
-  struct buf body;  /* ours */
-  struct buf bytes; /* theirs: a whole reply, or what was not read yet of a stream */
+  struct buf body;  /* what we send */
+  struct buf bytes; /* what came: a whole reply, or the unread part of a stream */
   struct sse sse;
   enum error_class class;
   char message[256];
@@ -32,7 +32,7 @@ struct agent_server {
   struct http *http;
   struct http_lane *lane;
   struct agent_server_sink sink;
-  struct server_asked *asked; /* those that are not told to their end yet */
+  struct server_asked *asked; /* those not yet reported to their end */
   unsigned port;
   char authorization[160];
   uv_timer_t soon, wake;

@@ -90,7 +90,7 @@ bool stream_read_value(struct driver *d, struct str text) {
   const char *over = NULL;
   if (trimmed.n > 0 && trimmed.p[0] != '{' && trimmed.p[0] != '[')
     over = memrchr(trimmed.p, '\r', trimmed.n);
-  if (over != NULL) /* it was written over, as the line of a progress display is */
+  if (over != NULL) /* overwritten, as the line of a progress display is */
     trimmed = bare((struct str){over, trimmed.n - (size_t)(over - trimmed.p)});
   if (trimmed.n == 0 || (trimmed.p[0] != '{' && trimmed.p[0] != '['))
     return false;
@@ -108,7 +108,7 @@ bool stream_read_value(struct driver *d, struct str text) {
 
 /* --- bytes --- */
 
-/* A line is worth keeping despite bytes in it that are not text: each becomes U+FFFD. */
+/* Turns each byte that is not text into U+FFFD: the line is still worth keeping. */
 static void mend_utf8(struct buf *line) {
   struct buf out = {0};
   for (size_t i = 0; i < line->n;) {
@@ -124,13 +124,14 @@ static void mend_utf8(struct buf *line) {
   *line = out;
 }
 
-/* JSON never holds an ESC and no answer needs one; but bytes that are not text stay as they are. */
+/* Drops escape sequences: JSON never holds an ESC, and no answer needs one. Bytes that are not text
+ * stay. */
 static void drop_escapes(struct driver *d) {
   if (!d->is_text || utf8_valid(d->line.p, d->line.n))
     d->line.n = escapes_drop(d->line.p, d->line.n);
 }
 
-/* Text without lines comes in pieces. A character or sequence that the end of one may have cut
+/* Reports text without lines in pieces. A character or sequence that may be cut at the end of one
  * waits. */
 static void tell_part_of_line(struct driver *d) {
   enum { SEQUENCE_BYTES = 64 };
@@ -171,7 +172,7 @@ static void stream_whole_line(struct driver *d) {
       buf_putc(&d->whole, '\n');
     }
   }
-  if (d->line.cap > LIMIT_INLINE_TEXT_BYTES) /* one long line must not stay for the whole call */
+  if (d->line.cap > LIMIT_INLINE_TEXT_BYTES) /* one long line must not hold memory to the end */
     buf_deinit(&d->line);
   buf_clear(&d->line);
 }

@@ -28,7 +28,8 @@ static enum error_class class_of_kind_names(struct str kinds) {
   return CLASS_NONE;
 }
 
-/* The profile's own words first, then what every vendor's statuses and words mean. */
+/* Classifies trouble: by the profile's own words first, then by what every vendor's statuses and
+ * words mean. */
 static enum error_class class_of_trouble(struct driver *d) {
   const struct trouble *t = &d->trouble;
   struct str message = buf_view(&t->message), kinds = buf_view(&t->kinds);
@@ -53,7 +54,7 @@ static enum error_class class_of_trouble(struct driver *d) {
 
 /* --- the end --- */
 
-/* One line of text: white space becomes a space, and escape sequences of a terminal go. */
+/* Makes one line of a text: white space becomes a space, and a terminal's escape sequences go. */
 static void tidy(char *text) {
   char *to = text;
   text[escapes_drop(text, strlen(text))] = '\0';
@@ -73,7 +74,7 @@ static int stream_end_shown(struct str text) {
   return (int)(text.n > 400 ? utf8_floor(text.p, 400) : text.n);
 }
 
-/* Some clients print their last JSON document on stderr after an error. */
+/* Looks for a JSON document on stderr, where some clients print their last one after an error. */
 static void look_at_stderr(struct driver *d, struct str text) {
   size_t tries = 0;
   for (size_t i = 0; i < text.n && d->end == STREAM_END_NONE && tries < 32; i++)
@@ -89,7 +90,7 @@ static struct str evidence_part(struct str text) {
   return text;
 }
 
-/* The most telling line of stderr: the one that gave away the class, else the last. */
+/* Returns the most telling line of stderr: the one that gave away the class, else the last. */
 static struct str telling_line(struct str text, enum error_class class) {
   struct str last = {0}, rest = text;
   while (rest.p != NULL && rest.n > 0) {
@@ -110,7 +111,7 @@ static void read_retry_after(struct driver *d, struct str text, struct call_resu
       d->trouble.retry_after_ms > 0 ? d->trouble.retry_after_ms : evidence_retry_after_ms(text);
 }
 
-/* No final event: what remains is stderr, and the exit status as the last and weakest sign. */
+/* Judges a run without a final event: by stderr and, the last and weakest sign, the exit status. */
 static void judge_exit(struct driver *d, const struct process_result *p, struct call_result *r) {
   struct str text = evidence_part(str_trim(buf_view(&r->error_text.bytes)));
   enum error_class class = CLASS_NONE;
@@ -128,7 +129,7 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
     if (class == CLASS_NONE)
       class = profile_exit_class(d->profile, p->exit_code);
     if (class == CLASS_NONE && d->event_count == 0 && (p->exit_code == 126 || p->exit_code == 127))
-      class = CLASS_NOT_FOUND; /* what shells and env say of a program, or its interpreter */
+      class = CLASS_NOT_FOUND; /* shells and env say so of a program or its interpreter */
   }
   struct str line = telling_line(text, class);
   if (class != CLASS_NONE)
@@ -142,7 +143,7 @@ static void judge_exit(struct driver *d, const struct process_result *p, struct 
   read_retry_after(d, text, r);
 }
 
-/* The log's words about the same error take the place of the event's. */
+/* Replaces the event's words by the log's about the same error. */
 static void look_up_log(struct driver *d, struct str log) {
   struct buf reason = {.max = LIMIT_EVIDENCE_BYTES};
   evidence_logged(log, buf_view(&d->trouble.log), &reason);
@@ -158,7 +159,7 @@ static void judge_trouble(struct driver *d, const struct process_result *p, stru
   look_up_log(d, text);
   struct str message = str_trim(buf_view(&d->trouble.message));
   enum error_class class = class_of_trouble(d);
-  if (class == CLASS_NONE && message.n == 0) { /* it says that, but not what: stderr may */
+  if (class == CLASS_NONE && message.n == 0) { /* an error, but not which: stderr may say */
     class = class_of_patterns(d, text);
     class = class == CLASS_NONE ? evidence_of_words(text) : class;
     message = telling_line(text, class);
@@ -186,8 +187,8 @@ enum error_class stream_retry_class(struct driver *d) {
   return class == CLASS_NONE ? evidence_of_words(why) : class;
 }
 
-/* We ended it without an answer. If the last thing it reported was why it was retrying, that is
- * what went wrong. */
+/* Judges a run that we ended without an answer. If the last thing it reported was why it was
+ * retrying, that is what went wrong. */
 static void judge_silence(struct driver *d, const struct process_result *p, struct call_result *r) {
   const char *what = "it was ended before its answer";
   if (p->why == PROCESS_END_WALL_LIMIT)
@@ -258,7 +259,7 @@ static void judge_answer(struct driver *d, const struct process_result *p, struc
     (void)snprintf(r->note, sizeof r->note, "exit status %d after the final event", p->exit_code);
 }
 
-/* The words of a client, as one line of a message. */
+/* Makes the client's words one line of a message. */
 static void tidy_message(const struct driver *d, const struct process_result *p,
                          struct call_result *r) {
   tidy(r->message);

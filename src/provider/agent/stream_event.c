@@ -37,7 +37,7 @@ static const json_t *stream_event_find(const struct profile_value *value, const 
   return NULL;
 }
 
-/* The same as text; numbers and objects as JSON, which then lives in `scratch`. */
+/* Returns the value as text; numbers and objects as JSON, which then lives in `scratch`. */
 static struct str find_text(const struct profile_value *value, const json_t *at,
                             struct buf *scratch) {
   struct str literal;
@@ -100,7 +100,7 @@ void stream_retry_noted(struct driver *d, int status, struct str reason) {
     d->host.give_up(d->host.ctx);
 }
 
-/* A message that goes on: its end may be the beginning of a value. */
+/* Reports a message that goes on: its end may be the beginning of a secret's value. */
 static void tell_growing(struct driver *d, struct str whole) {
   struct redactor r;
   struct buf clean = {0};
@@ -171,7 +171,7 @@ void stream_tool(struct driver *d, const struct tool_told *tool) {
   stream_tell(d, NEWS_TOOL, (struct str){0}, tool_told_data(tool));
 }
 
-/* Later lines may know the tool by its id only. */
+/* Keeps a tool's name: later lines may give only its id. */
 static void keep_tool(struct driver *d, const json_t *data) {
   const char *id = json_string_value(json_object_get(data, "id"));
   const char *name = json_string_value(json_object_get(data, "name"));
@@ -261,7 +261,8 @@ void stream_usage_total(struct driver *d, json_t *total) {
   stream_usage(d, own);
 }
 
-/* A client that keeps asking, whatever the reply, would go on for as long as it is allowed to. */
+/* Counts requests: a client that keeps asking, whatever the reply, would go on for as long as it
+ * may. */
 static void count_request(struct driver *d) {
   if (++d->request_count != (size_t)d->profile->max_requests || d->host.give_up == NULL)
     return;
@@ -281,7 +282,7 @@ static void stream_event_say_usage(struct driver *d, const struct profile_rule *
     double sum = NAN;
     for (size_t k = 0; k < r->usage[i].count; k++)
       pointer_each(at, r->usage[i].items[k], add_number, &sum);
-    /* A cost of 0 is what clients tell of models whose price they don't know. */
+    /* Clients report a cost of 0 for models whose price they do not know. */
     if (!(sum >= 0) || sum > 1e15 || (i == USAGE_COST && sum == 0))
       continue;
     json_object_set_new(data, usage_names[i],
@@ -307,7 +308,7 @@ static void stream_event_say_usage(struct driver *d, const struct profile_rule *
   BUG("tokens of nobody");
 }
 
-/* "Reconnecting... 1/5": which try, and of how many. */
+/* Reads which try it is, and of how many: "Reconnecting... 1/5". */
 static void put_tries(json_t *data, struct str reason) {
   for (size_t i = 1; i + 1 < reason.n; i++) {
     if (reason.p[i] != '/' || !isdigit((unsigned char)reason.p[i - 1]) ||
@@ -334,7 +335,7 @@ void stream_retry(struct driver *d, json_t *data, struct str reason) {
   stream_retry_noted(d, (int)json_integer_value(json_object_get(data, "status")), reason);
   if (!d->text_of_all) {
     buf_clear(&d->of_text.held);
-    buf_clear(&d->told); /* the message that broke off comes again from its beginning */
+    buf_clear(&d->told); /* the message that broke off starts again */
   }
   stream_tell(d, NEWS_RETRY, (struct str){0}, data);
 }

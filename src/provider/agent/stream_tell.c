@@ -19,7 +19,7 @@ static void stream_event_tell(struct driver *d, enum provider_news_kind kind, st
 }
 
 void stream_tell(struct driver *d, enum provider_news_kind kind, struct str text, json_t *data) {
-  if (kind == NEWS_TEXT || kind == NEWS_THINKING || kind == NEWS_TOOL) /* the try went well */
+  if (kind == NEWS_TEXT || kind == NEWS_THINKING || kind == NEWS_TOOL) /* the try succeeded */
     retry_over(d);
   stream_event_tell(d, kind, text, data);
 }
@@ -51,7 +51,7 @@ void stream_tell_thinking(struct driver *d, struct str piece) {
   buf_deinit(&clean);
 }
 
-/* It came before the last notice of a try, if there was one. */
+/* Reports what was held back: it came before the last notice of a try, if there was one. */
 void stream_tell_held(struct driver *d) {
   struct buf clean = {0};
   redactor_flush(&d->of_thinking, &clean);
@@ -65,11 +65,11 @@ void stream_tell_held(struct driver *d) {
   buf_deinit(&clean);
 }
 
-/* A message as far as it has come: only what is new is passed on. If it contradicts what was passed
- * on before, nothing is. */
+/* Reports a message as far as it has come: only what is new is passed on, and nothing if it
+ * contradicts what was passed on before. */
 void stream_tell_rest(struct driver *d, struct str whole) {
   struct str told = buf_view(&d->told);
-  buf_clear(&d->of_text.held); /* it is a part of the whole */
+  buf_clear(&d->of_text.held); /* the whole contains it */
   bool grows = whole.n >= told.n && (told.n == 0 || memcmp(whole.p, told.p, told.n) == 0);
   if (grows && whole.n > told.n)
     stream_tell(d, NEWS_TEXT, (struct str){whole.p + told.n, whole.n - told.n}, NULL);

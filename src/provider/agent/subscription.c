@@ -112,7 +112,7 @@ static bool take_number(struct subscription_cursor *c, int most, int *out) {
   return true;
 }
 
-/* Which of the names comes next, by its first three letters; the rest of the word goes with it. */
+/* Takes the name that comes next, by its first three letters, with the rest of its word. */
 static int take_name(struct subscription_cursor *c, const char *const *names, int count) {
   for (int i = 0; i < count; i++)
     if (take_word(c, names[i])) {
@@ -129,13 +129,13 @@ struct moment {
   int hour, minute;
 };
 
-/* "p.m.", "PM" */
+/* Takes "p.m." or "PM". */
 static bool take_half(struct subscription_cursor *c, char half) {
   const char plain[] = {half, 'm', '\0'}, dotted[] = {half, '.', 'm', '.', '\0'};
   return take_word(c, dotted) || take_word(c, plain);
 }
 
-/* "3pm", "2:30pm", "3:05 PM", "15:00", "15:00:30", "noon". */
+/* Takes a time of day: "3pm", "2:30pm", "3:05 PM", "15:00", "15:00:30", "noon". */
 static bool take_time(struct subscription_cursor *c, struct moment *m) {
   struct subscription_cursor start = *c;
   bool exact = false;
@@ -164,7 +164,7 @@ static bool take_time(struct subscription_cursor *c, struct moment *m) {
   return exact;
 }
 
-/* "25", "25th"; not the hour of "3pm" or "15:00". */
+/* Takes a day: "25" or "25th", but not the hour of "3pm" or "15:00". */
 static bool take_day(struct subscription_cursor *c, struct moment *m) {
   static const char *const endings[] = {"st", "nd", "rd", "th"};
   struct subscription_cursor start = *c;
@@ -191,7 +191,7 @@ static void take_year(struct subscription_cursor *c, struct moment *m) {
     *c = before;
 }
 
-/* "2026-11-25", with a T or a space behind. */
+/* Takes "2026-11-25", with a T or a space behind. */
 static bool take_iso_date(struct subscription_cursor *c, struct moment *m) {
   struct subscription_cursor start = *c;
   int year, month, day;
@@ -206,7 +206,7 @@ static bool take_iso_date(struct subscription_cursor *c, struct moment *m) {
   return false;
 }
 
-/* "Nov 25", "Nov 25th, 2026", "25 Nov 2026" */
+/* Takes a date: "Nov 25", "Nov 25th, 2026", "25 Nov 2026". */
 static bool take_date(struct subscription_cursor *c, struct moment *m) {
   static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                        "jul", "aug", "sep", "oct", "nov", "dec"};
@@ -220,10 +220,11 @@ static bool take_date(struct subscription_cursor *c, struct moment *m) {
   *c = start;
   bool named = m->month >= 0;
   m->month = m->day = -1;
-  return !named; /* a month without a day is none */
+  return !named; /* a month without a day is no date */
 }
 
-/* "Nov 25 at 3pm", "Monday 12:00 AM", "tomorrow, 3pm", "3pm"; false: no time at all. */
+/* Takes a moment: "Nov 25 at 3pm", "Monday 12:00 AM", "tomorrow, 3pm", "3pm". Returns false if no
+ * time is named. */
 static bool take_moment(struct subscription_cursor *c, struct moment *m) {
   static const char *const days[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
   *m = (struct moment){.year = -1, .month = -1, .day = -1, .weekday = -1, .later = -1};
@@ -241,7 +242,8 @@ static bool take_moment(struct subscription_cursor *c, struct moment *m) {
   return take_time(c, m) || m->month >= 0 || m->weekday >= 0;
 }
 
-/* "3 days 4 hours 12 minutes", "2h 5m", "3h5m0s": seconds; 0: none. */
+/* Takes a duration such as "3 days 4 hours 12 minutes", "2h 5m" or "3h5m0s" and returns seconds, 0
+ * if there is none. */
 static int64_t take_duration(struct subscription_cursor *c) {
   static const struct {
     char letter;
@@ -270,7 +272,7 @@ static int64_t take_duration(struct subscription_cursor *c) {
 struct zone {
   bool fixed;      /* so many seconds east of UTC; else */
   int64_t offset;  /* ... */
-  struct str data; /* what tzdata says; n 0: the local one */
+  struct str data; /* tzdata's rules; n 0: the local zone */
 };
 
 static bool zone_offset_at(const struct zone *zone, int64_t at_s, int64_t *out) {
@@ -339,7 +341,7 @@ static bool zone_named(struct str name, struct zone *zone) {
   return false;
 }
 
-/* "+9", "-08:00", "+0530" */
+/* Takes an offset: "+9", "-08:00", "+0530". */
 static bool take_offset(struct subscription_cursor *c, struct zone *zone) {
   struct subscription_cursor start = *c;
   int hours, minutes = 0;
@@ -362,8 +364,8 @@ static bool take_offset(struct subscription_cursor *c, struct zone *zone) {
   return true;
 }
 
-/* "(Asia/Tokyo)", "(UTC+9)", "PST", "Z", "+09:00" behind a time. False: it names one that is not
- * known; nothing at all is the local one. data: owned by the caller. */
+/* Takes the zone behind a time: "(Asia/Tokyo)", "(UTC+9)", "PST", "Z", "+09:00"; without one it is
+ * the local zone. Returns false if it names an unknown one. data: owned by the caller. */
 static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zone *zone) {
   *zone = (struct zone){.data = STR("")};
   if (take_offset(c, zone))
@@ -382,7 +384,7 @@ static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zo
     return true;
   }
   if (!quoted)
-    return true; /* a word of the sentence */
+    return true; /* it is a word of the sentence */
   const char *end = memchr(c->rest.p, ')', c->rest.n);
   name.n = end ? (size_t)(end - c->rest.p) : 0;
   bool known = read_zone(name, data);
@@ -390,7 +392,7 @@ static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zo
   return known;
 }
 
-/* The moment that the text names here, in seconds since 1970; 0: none. */
+/* Returns the moment that the text names here, in seconds since 1970, 0 if none. */
 static int64_t reset_named(struct subscription_cursor c, int64_t now_s) {
   struct moment m;
   struct zone zone;
@@ -432,8 +434,8 @@ static bool starts_with(struct str text, const char *head) {
   return text.n >= n && strncasecmp(text.p, head, n) == 0;
 }
 
-/* "Opus weekly limit reached", "5-hour limit reached": only a few words come before, and a reset or
- * nothing follows: other sentences begin like this, too. */
+/* Returns true for "Opus weekly limit reached" or "5-hour limit reached": only a few words come
+ * before, and a reset or nothing follows. Other sentences begin like this, too. */
 static bool is_reached(struct str text) {
   static const char said[] = "limit reached";
   const char *at = memmem(text.p, text.n, said, sizeof said - 1);
@@ -453,7 +455,7 @@ static bool is_reached(struct str text) {
          (rest.n == 0 || starts_with(rest, "reset") || isdigit((unsigned char)rest.p[0]));
 }
 
-/* The clients' words, at the head of a text of one short line. */
+/* Returns true if the text begins with the clients' words for a limit and is one short line. */
 static bool is_limit(struct str text) {
   static const struct {
     const char *head, *with;
@@ -480,7 +482,7 @@ static bool is_limit(struct str text) {
   return is_reached(text);
 }
 
-/* An error's text is the client's own: the first line counts, without its "Error:". */
+/* Returns the client's own words in an error's text: the first line, without its "Error:". */
 static struct str error_words(const char *message) {
   static const char *const heads[] = {"API Error:", "Error:", "429"};
   struct str rest = str_from(message), line = str_trim(str_next_line(&rest));

@@ -13,7 +13,7 @@
 
 enum { FIRST_LINES = 4, LAST_LINES = 6, LINE_BYTES = 160, HASH_DIGITS = 12, MAX_DEPTH = 8 };
 
-/* So many bytes of a text take at most `most` in JSON. */
+/* Returns how many bytes of a text take at most `most` bytes in JSON. */
 static size_t tool_fitting(struct str text, size_t most) {
   size_t n = 0, used = 0;
   while (n < text.n) {
@@ -36,7 +36,7 @@ static void tool_put(json_t *data, const char *key, struct str text, size_t most
 
 /* --- the argument --- */
 
-/* A shell's argument is its command; everything else about it says little. */
+/* Returns a shell's command: the rest of its input says little. */
 static const json_t *command_of(const json_t *input) {
   static const char *const names[] = {"command", "cmd", "script"};
   for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -132,7 +132,8 @@ static void put_output(json_t *data, struct str text) {
   buf_deinit(&out);
 }
 
-/* Some clients put it in words: "Exit code 2" before all, "Exit Code: 2" on a line. */
+/* Finds an exit status in words, as some clients give it: "Exit code 2" before all else, "Exit
+ * Code: 2" on a line. */
 static const char *exit_in(struct str text) {
   static const char words[] = "exit code";
   for (size_t at = 0; at < text.n; at += output_line(text, at).n + 1) {

@@ -11,8 +11,8 @@
 static const char stdout_mark[] = "--- stdout ---";
 static const char stderr_mark[] = "--- stderr ---";
 
-/* Where the line `mark` begins, which may end with CR LF; `after` is what follows it. NULL: there
- * is none. */
+/* Returns where the line `mark` begins, which may end with CR LF, NULL if there is none; `after` is
+ * what follows it. */
 static const char *find_line(struct str text, const char *mark, const char **after) {
   size_t n = strlen(mark);
   for (const char *at = text.p, *end = text.p + text.n; at != NULL && at < end;) {
@@ -27,7 +27,7 @@ static const char *find_line(struct str text, const char *mark, const char **aft
   return NULL;
 }
 
-/* The recorder ends each part with one newline of its own. */
+/* Returns a part without the newline that the recorder adds to each. */
 static struct str transcript_part(const char *from, const char *to) {
   size_t n = (size_t)(to - from);
   if (n > 0 && from[n - 1] == '\n')
@@ -73,7 +73,7 @@ static bool transcript_read_mark(struct str *rest, enum transcript_mark *mark) {
   return false;
 }
 
-/* "12 < text": false when the line has no such beginning. */
+/* Reads a line such as "12 < text"; false if it does not begin like that. */
 static bool transcript_read_line(struct str line, struct transcript_line *out) {
   const char *space = memchr(line.p, ' ', line.n);
   long ms = 0;
@@ -99,7 +99,7 @@ static bool read_lines(struct transcript *t, const char *path, struct str rest, 
       if (t->line_count == 0 && str_trim(line).n > 0)
         return err_set_at(err, ERR_FILE, path, number, 1,
                           "expected \"--- stdout ---\" or a line such as \"12 < {...}\"");
-      if (t->line_count > 0) { /* the text above goes on */
+      if (t->line_count > 0) { /* the text above continues */
         struct transcript_line *last = &t->lines[t->line_count - 1];
         last->text.n = (size_t)(line.p + line.n - last->text.p);
       }

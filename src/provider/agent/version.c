@@ -45,10 +45,10 @@ bool version_older(const char *version, const char *minimum) {
   return false;
 }
 
-/* The word of an answer that holds a version: "codex-cli 0.169.0" -> 0.169.0. */
+/* Finds the word of an answer that holds a version: "codex-cli 0.169.0" -> 0.169.0. */
 static void agent_version_read_version(struct str answer, char *out, size_t size) {
   for (size_t i = 0; i < answer.n; i++) {
-    size_t word = i; /* where the word begins that the digit is in: "v1.2.3" is a version too */
+    size_t word = i; /* where the digit's word begins: "v1.2.3" is a version too */
     if (word > 0 && (answer.p[word - 1] == 'v' || answer.p[word - 1] == 'V'))
       word--;
     if (!isdigit((unsigned char)answer.p[i]) ||
@@ -59,7 +59,7 @@ static void agent_version_read_version(struct str answer, char *out, size_t size
            (isalnum((unsigned char)answer.p[i + n]) || strchr(".-+", answer.p[i + n]) != NULL) &&
            answer.p[i + n] != '\0')
       dots += answer.p[i + n++] == '.';
-    while (n > 0 && !isalnum((unsigned char)answer.p[i + n - 1])) /* the end of a sentence */
+    while (n > 0 && !isalnum((unsigned char)answer.p[i + n - 1])) /* the sentence ends here */
       n--;
     if (dots > 0 && memchr(answer.p + i, '.', n) != NULL) {
       memcpy(out, answer.p + i, n);

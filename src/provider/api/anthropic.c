@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_TOKENS_DEFAULT = 8192 }; /* the API wants a number; room for a long review */
+enum { MAX_TOKENS_DEFAULT = 8192 }; /* the API requires a number; this is room for a long review */
 
 static json_t *tool_of(const struct ask *ask) {
   return json_pack("[{ss ss sb sO}]", "name", ASK_TOOL, "description",
@@ -19,10 +19,10 @@ void anthropic_headers(struct wire *wire, const char *version, struct str key) {
   if (key.n > 0 && strcmp(version, "2023-06-01") == 0)
     wire_header(wire, "x-api-key", key);
   else
-    wire_bearer(wire, key); /* as the vendor's own libraries do since */
+    wire_bearer(wire, key); /* as the vendor's own libraries do */
 }
 
-/* The head is kept there for the next call that begins with it. */
+/* Builds the messages so that the server caches the head for the next call that begins with it. */
 static json_t *cached_messages(const struct ask *ask) {
   struct str head = {ask->prompt.p, ask->head_n};
   struct str rest = {ask->prompt.p + ask->head_n, ask->prompt.n - ask->head_n};
@@ -74,7 +74,8 @@ static const struct reply_word stops[] = {
     {NULL, CLASS_NONE},
 };
 
-/* A stream begins by reporting an output of a few tokens: that is not the answer's count. */
+/* Reads the use. A stream begins by reporting an output of a few tokens, which is not the answer's
+ * count. */
 static void anthropic_read_usage(struct reply *r, const json_t *usage, bool begins) {
   const json_t *fresh = json_object_get(usage, "input_tokens");
   const json_t *cached = json_object_get(usage, "cache_read_input_tokens");

@@ -61,7 +61,7 @@ void api_remember(struct api *api, const char *what, const char *name, const cha
   free(key);
 }
 
-/* The text, or the value of the variable that it names. */
+/* Returns the text, or the value of the variable that it names. */
 static const char *own_value(const json_t *text) {
   const char *value = json_string_value(text);
   const char *found = value[0] == '$' ? getenv(value + 1) : value;
@@ -101,7 +101,7 @@ void api_own_secrets(const struct api_config *config, struct secrets *secrets) {
     secrets_add(secrets, name, str_from(own_value(value)));
   }
   json_object_foreach(config->query, name, value) {
-    if (json_string_value(value)[0] == '$') /* others are in the file: a version, say */
+    if (json_string_value(value)[0] == '$') /* others are written in the file, such as a version */
       secrets_add(secrets, name, str_from(own_value(value)));
   }
 }
@@ -200,7 +200,7 @@ static bool api_add(struct provider_registry *registry, const struct preset *pre
   return registry_add(registry, &provider, err);
 }
 
-/* Only a model API has a base URL. */
+/* Reports an unknown type. Only a model API has a base URL. */
 static bool unknown_type(const char *name, const char *type, struct err *err) {
   struct buf names = {0};
   for (const struct preset *p = presets; p->name; p++)
@@ -240,7 +240,7 @@ bool api_register(struct provider_registry *registry, const json_t *settings, st
     const char *type = json_string_value(json_object_get(own, "type"));
     const struct provider *taken = registry_find(registry, str_from(name));
     if (taken != NULL && preset_find(str_from(name)) == NULL)
-      continue; /* an agent's */
+      continue; /* it belongs to an agent */
     if (preset_find(str_from(name)) != NULL) {
       if (type != NULL && str_from(type).n > 0 && !str_eq_c(str_from(type), name))
         return err_set(err, ERR_FILE,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BODY_BYTES = 6000 }; /* of most requests: they are written without growing */
+enum { BODY_BYTES = 6000 }; /* most requests fit and are written without growing */
 
 static const char *const rungs[RUNG_COUNT] = {"native", "grammar", "tool", "json", "prompt"};
 

@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* Whatever the status is. */
+/* Words that decide whatever the status is. */
 static const struct reply_word decisive[] = {
     {"insufficient_quota", CLASS_QUOTA},
     {"billing_error", CLASS_QUOTA},
@@ -152,7 +152,7 @@ static int64_t duration_ms(const char *s) {
   return any && total < 1e12 ? failure_whole(total) : -1;
 }
 
-/* RetryInfo.retryDelay of Gemini; "try again in 1.2s" of OpenAI. */
+/* Reads a delay from Gemini's RetryInfo.retryDelay or OpenAI's "try again in 1.2s". */
 static void read_delay(struct reply *r, const json_t *error) {
   const json_t *details = json_object_get(error, "details"), *detail;
   const char *message = json_string_value(json_object_get(error, "message"));
@@ -176,7 +176,7 @@ static void message_of(const struct reply *r, const json_t *error, struct buf *o
     text = json_object_get(error, "detail"); /* FastAPI: vLLM */
   if (json_is_string(text))
     buf_append(&raw, json_string_value(text), json_string_length(text));
-  /* OpenRouter: its own words say no more than that a provider failed. */
+  /* OpenRouter's own words say only that a provider failed. */
   text = json_object_get(json_object_get(error, "metadata"), "raw");
   if (json_is_string(text))
     buf_printf(&raw, ": %s", json_string_value(text));
@@ -186,7 +186,8 @@ static void message_of(const struct reply *r, const json_t *error, struct buf *o
   buf_deinit(&raw);
 }
 
-/* OpenAI's `param`; Gemini's fieldViolations; the last word of FastAPI's `loc`. */
+/* Reads which parameter is meant: OpenAI's `param`, Gemini's fieldViolations, or the last word of
+ * FastAPI's `loc`. */
 static void read_param(struct reply *r, const json_t *error) {
   const json_t *named = json_object_get(error, "param"), *detail;
   size_t i;
@@ -217,7 +218,7 @@ static void fail_with(struct reply *r, int status, const json_t *error) {
 }
 
 void reply_error(struct reply *r, const json_t *doc) {
-  enum { DEPTH = 4 }; /* gateways wrap what they were told */
+  enum { DEPTH = 4 }; /* gateways wrap what they received */
   for (int i = 0; i < DEPTH; i++) {
     const json_t *inner = json_object_get(doc, "error");
     if (inner == NULL)
@@ -273,7 +274,7 @@ static int64_t retry_after_ms(const char *value, int64_t wall_ms) {
   return in > 0 ? in : 0;
 }
 
-/* A duration ("6m0s"), a time of day (RFC 3339) or seconds; -1: none of them. */
+/* Reads a duration ("6m0s"), a time of day (RFC 3339) or seconds; -1 if it is none of them. */
 static int64_t reset_ms(const char *value, int64_t wall_ms) {
   struct tm tm = {0};
   int64_t ms = duration_ms(value);
@@ -304,7 +305,8 @@ void failure_header(struct reply_wait *wait, int64_t wall_ms, struct str name, s
     else if (strcasecmp(text, "false") == 0)
       wait->should_retry = 0;
   } else if (name.n > 12 && str_has(name, "ratelimit-")) {
-    /* anthropic-ratelimit-requests-remaining / -reset, x-ratelimit-remaining-tokens / -reset-... */
+    /* The names are anthropic-ratelimit-requests-remaining / -reset and
+     * x-ratelimit-remaining-tokens / -reset-... */
     bool remaining = str_has(name, "-remaining");
     bool reset = str_ends(name, "-reset") || str_has(name, "-reset-");
     unsigned bit = str_has(name, "request") ? 1u : 2u;

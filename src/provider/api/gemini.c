@@ -1,7 +1,7 @@
 /* Speaks Gemini: POST /v1beta/models/NAME:streamGenerateContent?alt=sse. */
 #include "provider/api/reply.h"
 
-/* The model is part of the path: nothing in it may lead elsewhere. */
+/* Puts the model into the path, so that nothing in its name leads elsewhere. */
 static void put_model(struct buf *path, struct str model) {
   static const char hex[] = "0123456789ABCDEF";
   bool whole_name = str_starts(model, "models/") || str_starts(model, "tunedModels/");
@@ -112,7 +112,7 @@ static void gemini_api_read(struct reply *r, const json_t *doc) {
   gemini_api_read_usage(r, json_object_get(doc, "usageMetadata"));
   if (json_is_string(blocked))
     reply_stop(r, blocked, CLASS_REFUSED);
-  else if (json_is_string(stop)) /* MALFORMED_FUNCTION_CALL, OTHER, ...: no answer */
+  else if (json_is_string(stop)) /* MALFORMED_FUNCTION_CALL, OTHER and so on: no answer */
     reply_stop(r, stop, reply_word_class(stops, stop, CLASS_PROTOCOL));
 }
 

@@ -48,7 +48,8 @@ static void api_key_trim(struct buf *key) {
   key->n = s.n;
 }
 
-/* In a header, a line end would begin another one. */
+/* Returns false for text with anything but plain characters: in a header, a line end would begin
+ * another one. */
 static bool is_printable(struct str s) {
   for (size_t i = 0; i < s.n; i++)
     if ((unsigned char)s.p[i] < 0x21 || (unsigned char)s.p[i] > 0x7E)

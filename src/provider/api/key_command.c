@@ -11,16 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One list of words; the configuration may be another one by now. */
+/* A key by its list of words; the configuration may have changed since. */
 struct key_entry {
   struct key_entry *next;
   struct api *api;
   struct buf words; /* each with its NUL */
   long wall_ms;
-  struct buf key; /* empty: not known */
+  struct buf key; /* empty: unknown */
   struct process *process;
-  struct key_waiter *waiters; /* of the process, or of its end */
-  uv_timer_t *late;           /* it could not be started: tells so from the loop */
+  struct key_waiter *waiters; /* for the process, or for its end */
+  uv_timer_t *late;           /* reports from the loop that it could not be started */
   struct err err;
 };
 
@@ -56,7 +56,7 @@ static void tell_waiters(struct key_entry *entry, const struct err *err, bool le
   }
 }
 
-/* The first line: some programs print more about the key behind it. */
+/* Keeps the first line: some programs print more about the key behind it. */
 static void keep_first_line(struct key_entry *entry, struct buf *printed) {
   struct str text = str_trim(buf_view(printed));
   const char *end = memchr(text.p, '\n', text.n);
@@ -69,7 +69,8 @@ static void keep_first_line(struct key_entry *entry, struct buf *printed) {
   buf_str(&entry->key, text);
 }
 
-/* Names the program alone: its arguments may be as secret as what it prints. */
+/* Reports why there is no key. Names the program alone: its arguments may be as secret as what it
+ * prints. */
 static void say_why(struct key_entry *entry, const struct process_result *p) {
   struct buf said = {0};
   char why[160];
@@ -101,7 +102,7 @@ static void key_program_ended(void *ctx, struct process_result *p) {
     keep_first_line(entry, &p->out);
   if (p->out.cap > 0)
     explicit_bzero(p->out.p, p->out.cap);
-  if (p->why == PROCESS_END_CANCELLED) { /* all had left; others may have come since */
+  if (p->why == PROCESS_END_CANCELLED) { /* all had left, but others may have come since */
     (void)err_set(&entry->err, ERR_IO, "cancelled");
     tell_waiters(entry, &entry->err, true);
     if (entry->waiters != NULL && entry->process == NULL && entry->late == NULL)
@@ -124,7 +125,7 @@ static void tell_late(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, late_closed);
 }
 
-/* The user's whole environment: a store of passwords may need anything of it. */
+/* Copies the user's whole environment: a store of passwords may need any of it. */
 static const char *const *whole_environment(struct arena *arena, struct err *err) {
   size_t n = 0;
   while (environ[n] != NULL)
@@ -205,7 +206,7 @@ bool key_command_leave(struct api *api, struct key_waiter *waiter) {
   struct key_entry *entry = api->keys;
   while (entry != NULL && waiter_place(entry, waiter) == NULL)
     entry = entry->next;
-  assert(entry != NULL); /* it waits */
+  assert(entry != NULL); /* it is waiting */
   waiter->left = true;
   const struct key_waiter *other = entry->waiters;
   while (other != NULL && other->left)

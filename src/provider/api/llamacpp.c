@@ -8,7 +8,7 @@ static bool build_completion(const struct ask *ask, struct wire *wire) {
   ask_option(ask, "temperature", body, "temperature");
   ask_option(ask, "seed", body, "seed");
   ask_option(ask, "max_tokens", body, "n_predict");
-  if (ask_rung(ask, RUNG_NATIVE)) /* with a grammar beside it: 400 */
+  if (ask_rung(ask, RUNG_NATIVE)) /* with a grammar as well the server answers 400 */
     json_object_set(body, "json_schema", (json_t *)ask->schema);
   else if (ask_rung(ask, RUNG_GRAMMAR))
     json_object_set_new(body, "grammar", json_stringn(ask->grammar.p, ask->grammar.n));
@@ -40,7 +40,7 @@ static void llamacpp_read(struct reply *r, const json_t *doc) {
   reply_text(r, json_object_get(doc, "content"));
   if (json_is_true(json_object_get(doc, "stop"))) {
     const json_t *stop = json_object_get(doc, "stop_type");
-    bool limit = json_is_true(json_object_get(doc, "stopped_limit")); /* of older versions */
+    bool limit = json_is_true(json_object_get(doc, "stopped_limit")); /* older versions send it */
     reply_usage(r, json_object_get(doc, "tokens_evaluated"),
                 json_object_get(doc, "tokens_predicted"), json_object_get(doc, "tokens_cached"));
     reply_stop(r, stop, limit ? CLASS_LENGTH : reply_word_class(stops, stop, CLASS_NONE));

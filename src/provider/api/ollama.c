@@ -14,12 +14,12 @@ static bool set_format(const struct ask *ask, json_t *body, struct err *err) {
                      "the schema has no keyword that is known: the server would ignore it");
     json_object_set(body, "format", (json_t *)ask->schema);
   }
-  return true; /* else there is no format at all: null and \"\" mean something to some versions */
+  return true; /* else no format at all: null and "" mean something to some versions */
 }
 
-/* The server cuts what its window does not hold, from the front, and says nothing. */
+/* Sets the window: the server cuts what does not fit from the front, and says nothing. */
 static void set_window(const struct ask *ask, json_t *options) {
-  size_t tokens = ask->prompt.n / 3 + LIMIT_OLLAMA_WINDOW / 2; /* at least 3 bytes a token */
+  size_t tokens = ask->prompt.n / 3 + LIMIT_OLLAMA_WINDOW / 2; /* at least 3 bytes for each token */
   if (tokens > LIMIT_OLLAMA_WINDOW && json_object_get(options, "num_ctx") == NULL)
     json_object_set_new(
         options, "num_ctx",
@@ -35,7 +35,7 @@ static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *e
     json_object_set_new(body, "prompt", ask_prompt(ask));
   else
     json_object_set_new(body, "messages", ask_messages(ask));
-  json_object_set_new(body, "stream", json_boolean(ask->stream)); /* true when it is left out */
+  json_object_set_new(body, "stream", json_boolean(ask->stream)); /* if missing, it is true */
   if (!set_format(ask, body, err)) {
     json_decref(body);
     json_decref(options);
@@ -61,7 +61,7 @@ static bool ollama_build(const struct ask *ask, struct wire *wire, struct err *e
 static const struct reply_word stops[] = {{"length", CLASS_LENGTH}, {NULL, CLASS_NONE}};
 
 static void ollama_read(struct reply *r, const json_t *doc) {
-  const json_t *message = json_object_get(doc, "message"); /* of chat */
+  const json_t *message = json_object_get(doc, "message"); /* from chat */
   reply_thinking(r, json_object_get(message ? message : doc, "thinking"));
   reply_text(r, message ? json_object_get(message, "content") : json_object_get(doc, "response"));
   if (json_is_true(json_object_get(doc, "done"))) {

@@ -41,7 +41,7 @@ static void set_thinking(const struct ask *ask, json_t *body) {
   else if (json_is_boolean(ask->think) && (ask->quirks & QUIRK_REASONING_OBJECT))
     json_object_set_new(body, "reasoning",
                         json_pack("{sb}", "enabled", (int)json_is_true(ask->think)));
-  /* A grammar leaks into the reasoning and may never end there: no thinking with one. */
+  /* A grammar leaks into the reasoning, which may then never end: there is no thinking with one. */
   if ((ask->quirks & QUIRK_TEMPLATE_KWARGS) &&
       (json_is_boolean(ask->think) || ask_rung(ask, RUNG_GRAMMAR)))
     json_object_set_new(body, "chat_template_kwargs",
@@ -56,7 +56,7 @@ bool chat_build(const struct ask *ask, struct wire *wire) {
   json_object_set_new(body, "messages", ask_messages(ask));
   ask_option(ask, "temperature", body, "temperature");
   ask_option(ask, "seed", body, ask->quirks & QUIRK_RANDOM_SEED ? "random_seed" : "seed");
-  /* Where the old name is refused, the new one says the same. */
+  /* The new name serves where the old one is refused. */
   bool newer = (ask->quirks & QUIRK_MAX_COMPLETION_TOKENS) || ask_lacks(ask, "max_tokens");
   ask_option(ask, "max_tokens", body, newer ? "max_completion_tokens" : "max_tokens");
   if (ask->quirks & QUIRK_CACHE_KEY && ask->family.n > 0)
@@ -88,7 +88,7 @@ static const struct reply_word stops[] = {
     {NULL, CLASS_NONE},
 };
 
-/* `delta` of a stream or `message` of a document. */
+/* Reads `delta` of a stream or `message` of a document. */
 static void read_message(struct reply *r, const json_t *message) {
   const json_t *call, *part;
   const json_t *content = json_object_get(message, "content");

@@ -6,7 +6,7 @@ static bool responses_build(const struct ask *ask, struct wire *wire, struct err
   (void)err;
   json_object_set_new(body, "model", json_stringn(ask->model.p, ask->model.n));
   json_object_set_new(body, "input", ask_messages(ask));
-  json_object_set_new(body, "store", json_false()); /* nothing is to be kept there */
+  json_object_set_new(body, "store", json_false()); /* the server is to keep nothing */
   if (ask->quirks & QUIRK_CACHE_KEY && ask->family.n > 0)
     json_object_set_new(body, "prompt_cache_key", json_stringn(ask->family.p, ask->family.n));
   ask_option(ask, "temperature", body, "temperature");
@@ -55,7 +55,7 @@ static void responses_read_output(struct reply *r, const json_t *output) {
   }
 }
 
-/* The response object at its end; deltas may have brought its output already. */
+/* Reads the response object at its end; deltas may have brought its output already. */
 static void responses_read_end(struct reply *r, const json_t *response) {
   static const struct reply_word reasons[] = {
       {"max_output_tokens", CLASS_LENGTH}, {"content_filter", CLASS_REFUSED}, {NULL, CLASS_NONE}};

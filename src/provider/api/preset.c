@@ -71,7 +71,7 @@ const struct preset presets[] = {
      .key_needed = true,
      .quirks = QUIRK_REQUIRE_PARAMETERS | QUIRK_REASONING_OBJECT,
      .probe_path = "/models"},
-    /* These three are from their public documentation, not tried. */
+    /* These three follow their public documentation and are untested. */
     {.name = "deepseek",
      .summary = "DeepSeek's API (untested)",
      .dialect = &dialect_openai_chat,
@@ -86,7 +86,7 @@ const struct preset presets[] = {
      .base_url = "https://api.mistral.ai/v1",
      .key_env = "MISTRAL_API_KEY",
      .key_needed = true,
-     .quirks = QUIRK_NO_USAGE_OPTION | QUIRK_RANDOM_SEED, /* it tells usage without being asked */
+     .quirks = QUIRK_NO_USAGE_OPTION | QUIRK_RANDOM_SEED, /* it reports usage without being asked */
      .probe_path = "/models"},
     {.name = "groq",
      .summary = "Groq's API (untested)",
@@ -114,7 +114,7 @@ const struct preset *preset_find(struct str name) {
 
 /* --- settings --- */
 
-/* A reader of one key; `what` is the error's end, NULL when the value is fine. */
+/* Reads one key; returns the end of the error's text, NULL if the value is fine. */
 typedef const char *(*read_fn)(struct api_config *c, const json_t *value);
 
 static char *dup_text(const json_t *value) {
@@ -159,7 +159,7 @@ static const char *preset_read_text(char **out, const json_t *value) {
   return *out ? NULL : "must be a text";
 }
 
-/* "~/" is the home folder. */
+/* Reads a path; "~/" is the home folder. */
 static const char *read_path(char **out, const json_t *value) {
   const char *home = getenv("HOME"), *wrong = preset_read_text(out, value);
   if (wrong || !str_starts(str_from(*out), "~/"))
@@ -187,7 +187,7 @@ static const char *read_key_file(struct api_config *c, const json_t *value) {
   return read_path(&c->key_file, value);
 }
 
-/* A list of words; a program is named by its place, or found as a shell would find it. */
+/* Reads a list of words; a program is named by its path, or found as a shell would find it. */
 static const char *read_key_command(struct api_config *c, const json_t *value) {
   static const char *const wanted =
       "must be a list of words, such as [pass, show, api/box]: a program by its name or its full "
@@ -246,7 +246,7 @@ static bool preset_read_number(const json_t *value, json_int_t max, long *out) {
   return json_is_integer(value) && n > 0 && n <= max;
 }
 
-/* The host keeps to it too, before a call is started. */
+/* Reads the limit of calls at once, which the host also keeps before it starts a call. */
 static const char *read_concurrency(struct api_config *c, const json_t *value) {
   long n;
   bool ok = preset_read_number(value, LIMIT_CONCURRENCY, &n);
@@ -254,7 +254,7 @@ static const char *read_concurrency(struct api_config *c, const json_t *value) {
   return ok ? NULL : "must be a whole number above 0: calls at once";
 }
 
-/* The host reads it. */
+/* Takes any value: the host reads it. */
 static const char *read_pool(struct api_config *c, const json_t *value) {
   (void)c;
   (void)value;
@@ -316,7 +316,7 @@ static const char *read_think_mode(struct api_config *c, const json_t *value) {
   return "must be auto, two_requests, field or server";
 }
 
-/* Texts by name; "$NAME" takes the value of a variable of the environment. */
+/* Reads texts by name; "$NAME" takes the value of a variable of the environment. */
 static const char *read_texts(json_t **out, const json_t *value, bool header) {
   static const char *const wanted =
       "must be a map of at most 16 names to texts; \"$NAME\" takes the value of a variable";
@@ -419,7 +419,7 @@ static void preset_settle(struct api_config *c, const json_t *settings) {
   bool own_name = strcmp(c->name, preset->name) != 0, own_url = c->base_url != NULL;
   if (!own_url)
     c->base_url = xstrdup(preset->base_url);
-  /* The key of a vendor is not for a server that the user merely gave the same dialect. */
+  /* A vendor's key does not go to a server that the user merely gave the same dialect. */
   if (c->key_env == NULL && c->key_file == NULL && c->key_command == NULL && preset->key_env &&
       !(own_name && own_url))
     c->key_env = xstrdup(preset->key_env);

@@ -47,7 +47,7 @@ static void api_probe_finish(struct probe *p) {
   free(p);
 }
 
-/* {"data": [{"id"}]}, {"models": [{"name"}]}, {"version"} */
+/* Reads {"data": [{"id"}]}, {"models": [{"name"}]} or {"version"}. */
 static void api_probe_read_document(struct probe *p) {
   json_t *doc = json_loadb(buf_c(&p->body), p->body.n, 0, NULL), *model;
   const json_t *list = json_object_get(doc, "data");

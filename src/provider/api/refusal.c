@@ -11,8 +11,7 @@
 static const char *const holders[] = {"options", "generationConfig", "output_config", "reasoning",
                                       "chat_template_kwargs"};
 
-/* Without these it would be a different question, or its form would be lost: that is up to the
- * ladder. */
+/* Without these it would be a different question, or lose its form: that is up to the ladder. */
 static const char *const essential[] = {"model",
                                         "messages",
                                         "input",
@@ -47,8 +46,8 @@ static bool is_word_byte(char c) {
   return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Is `word` a whole word of the text? Servers write a name as it is or with underscores
- * (generation_config.max_output_tokens): an underscore of the text may be left out. */
+/* Returns true if `word` is a whole word of the text. Servers write a name as it is or with
+ * underscores (generation_config.max_output_tokens): an underscore of the text may be left out. */
 static bool has_word(const char *text, const char *word) {
   for (const char *at = text; *at != '\0'; at++) {
     const char *t = at, *w = word;
@@ -77,7 +76,7 @@ static const char *named_member(const char *text, const json_t *object) {
   return found;
 }
 
-/* Is the field about what no request may lack? "messages[0].content" */
+/* Returns true if the field is one that no request may lack, such as "messages[0].content". */
 static bool names_essential(const char *param) {
   for (size_t i = 0; i < ARRAY_LEN(essential); i++)
     if (has_word(param, essential[i]))
@@ -103,7 +102,7 @@ const char *refusal_parameter(const struct refusal *refusal, const json_t *body,
   return found;
 }
 
-/* Does a word of the text begin with one of these? "information" has no "format". */
+/* Returns true if a word of the text begins with one of these: "information" has no "format". */
 static bool has_any(const struct refusal *refusal, const char *const *words, size_t count) {
   const char *text = refusal->param[0] != '\0' ? refusal->param : refusal->message;
   for (size_t i = 0; i < count; i++)

@@ -224,7 +224,7 @@ json_t *reply_usage_json(const struct reply *r) {
 
 /* --- bytes to documents --- */
 
-/* The same with U+FFFD in the place of what is not UTF-8. */
+/* Copies a text with U+FFFD in place of what is not UTF-8. */
 static void mend(struct str s, struct buf *out) {
   for (size_t i = 0; i < s.n;) {
     size_t n = utf8_decode(s.p + i, s.n - i, NULL);
@@ -251,7 +251,7 @@ static enum jscan_code reply_scan(struct str text, json_t **value) {
   return code;
 }
 
-/* New reference; NULL: it is not JSON. */
+/* Returns a new reference, NULL if the text is not JSON. */
 static json_t *reply_parse(struct reply *r, struct str text) {
   json_t *value = NULL;
   text = str_trim(text);
@@ -298,7 +298,7 @@ static bool reply_on_line(void *ctx, struct str line) {
 
 static enum reply_form form_of(const struct reply *r, unsigned char first) {
   if (r->status < 200 || r->status > 299)
-    return REPLY_DOCUMENT; /* an error, or something that is told as one */
+    return REPLY_DOCUMENT; /* an error, or something reported as one */
   if (first == '{' || first == '[')
     return r->dialect->lines ? REPLY_LINES : REPLY_DOCUMENT;
   if (first == 0xEF || (first != '\0' && strchr(":deir", first) != NULL))
@@ -311,7 +311,7 @@ void reply_header(struct reply *r, struct str name, struct str value) {
     reply_keep(r->content_type, sizeof r->content_type, value);
   else if (str_eq_fold(name, "location"))
     reply_keep(r->location, sizeof r->location, value);
-  else if (name.n > 9) /* the shortest that says when to come back */
+  else if (name.n > 9) /* the shortest name that says when to come back */
     failure_header(&r->wait, r->wall_ms, name, value);
 }
 
@@ -353,7 +353,7 @@ bool reply_body(struct reply *r, struct str bytes) {
     return !r->document.cut;
   case REPLY_UNREADABLE:
     buf_append(&r->document, bytes.p, bytes.n < 80 ? bytes.n : 80);
-    return r->document.n < 80; /* enough to say what it is */
+    return r->document.n < 80; /* enough to tell what it is */
   }
   return false;
 }

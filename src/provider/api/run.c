@@ -82,7 +82,7 @@ void run_end_request(struct api_run *run) {
   wire_deinit(&run->wire);
 }
 
-/* The result goes to the caller; the run is gone. */
+/* Gives the result to the caller; the run is gone. */
 void run_finish(struct api_run *run) {
   const struct provider_sink sink = run->sink;
   struct call_result result = run->result;
@@ -112,12 +112,12 @@ void run_finish(struct api_run *run) {
 
 /* --- what is logged of several requests --- */
 
-/* A text as long as a log keeps it inline; of a longer one both ends. */
+/* Returns a text as long as a log keeps it inline; of a longer one, both ends. */
 static json_t *logged_text(struct str text) {
   return text_needs_blob(text) ? text_render(text) : json_text(text);
 }
 
-/* The finished request: what followed the call's prompt, and what came back. */
+/* Notes the finished request: what followed the call's prompt, and what came back. */
 static void note_request(struct api_run *run) {
   const struct reply *r = &run->reply;
   size_t own = run->request->prompt.n;
@@ -157,7 +157,7 @@ bool run_wants_thinking(const struct api_run *run) {
   return think != NULL && !json_is_false(think);
 }
 
-/* May thinking and the form be asked for at once? */
+/* Returns true if one request may ask for thinking and the form. */
 static bool thinks_and_forms(const struct api_run *run) {
   return run->schema == NULL || run->rung == RUNG_PROMPT ||
          run->config->think_mode == THINK_MODE_SERVER || run->thinking == RUN_THINKING_SERVER ||
@@ -170,7 +170,7 @@ static const json_t *think_to_send(const struct api_run *run) {
   return json_false();
 }
 
-/* If the backend enforces none of it, the schema goes into the prompt. */
+/* Returns true if the schema goes into the prompt, since the backend enforces none of it. */
 static bool shows_schema(const struct api_run *run) {
   return run->schema != NULL && run->state == RUN_STATE_ANSWER && run->rung >= RUNG_JSON;
 }
@@ -190,7 +190,8 @@ static struct str make_prompt(struct api_run *run) {
   return buf_view(&run->prompt);
 }
 
-/* The judges of a turn all begin with its report, which ends at the second line of its fence. */
+/* Returns the length of the head that a turn's judges share: their prompts begin with its report,
+ * which ends at the second line of its fence. */
 static size_t head_of(const struct call_request *request, struct str prompt) {
   static const char mark[] = "\n----- ";
   enum { FENCE = sizeof mark - 1 + 16 };
@@ -256,7 +257,7 @@ static void run_send_request(struct api_run *run, struct http_request *request, 
   free(url);
 }
 
-/* False: it cannot be asked, the result says why. */
+/* Asks; returns false if it cannot, and the result says why. */
 bool run_ask(struct api_run *run, enum run_state state) {
   const struct api_config *config = run->config;
   struct err err;
@@ -312,7 +313,7 @@ static void run_ask_version(struct api_run *run) {
   run_send_request(run, &request, "/api/version", (const char *const *)run->wire.headers);
 }
 
-/* From 0.12.5 on /api/chat thinks first and constrains what follows. */
+/* Returns true from 0.12.5 on: /api/chat then thinks first and constrains what follows. */
 static bool has_two_passes(const char *version) {
   int major = 0, minor = 0, patch = 0;
   if (sscanf(version, "%d.%d.%d", &major, &minor, &patch) < 2)
@@ -320,7 +321,7 @@ static bool has_two_passes(const char *version) {
   return major > 0 || minor > 12 || (minor == 12 && patch >= 5);
 }
 
-/* The first request that this call needs. */
+/* Makes the first request that this call needs. */
 bool run_ask_first(struct api_run *run) {
   const struct api_config *config = run->config;
   bool apart = run->schema != NULL && run->rung != RUNG_PROMPT && run_wants_thinking(run);
@@ -383,7 +384,8 @@ static bool read_structured(struct api_run *run) {
     char why[120];
     (void)snprintf(why, sizeof why, "the answer was not kept to the schema (%s)",
                    rung_name(run->rung));
-    /* With a server on this machine it is a property; a vendor's model may do better next time. */
+    /* A server on this machine will always behave like this; a vendor's model may do better next
+     * time. */
     run->remember = run->config->local;
     if (run->rung == run->first_rung && run_step_down(run, why)) {
       json_decref(found.value);
@@ -436,7 +438,7 @@ static bool wanted_but_not_thought(const struct api_run *run) {
          run->thinking != RUN_THINKING_CAME;
 }
 
-/* The reply of RUN_STATE_THINK or RUN_STATE_ANSWER is over. */
+/* Settles a finished reply of RUN_STATE_THINK or RUN_STATE_ANSWER. */
 static void run_settle(struct api_run *run, const struct http_end *end) {
   struct reply *r = &run->reply;
   run_read_end(run, end);

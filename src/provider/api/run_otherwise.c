@@ -11,7 +11,7 @@ const char *run_model_key(const struct api_run *run) {
   return run->model ? run->model : "";
 }
 
-/* Another request in place of the last one: the same, or from the call's beginning. */
+/* Makes another request in place of the last one: the same, or from the call's beginning. */
 static void ask_anew(struct api_run *run, enum run_state state) {
   run->result.class = CLASS_NONE;
   run->result.message[0] = '\0';
@@ -21,7 +21,8 @@ static void ask_anew(struct api_run *run, enum run_state state) {
     run_finish(run);
 }
 
-/* One rung down, and from there to the last one: each costs a request. False when there is none. */
+/* Steps down one rung, and from there to the last one, since each costs a request. Returns false if
+ * there is none. */
 bool run_step_down(struct api_run *run, const char *why) {
   enum rung below = run->rung == run->first_rung ? run->rung + 1 : RUNG_PROMPT;
   enum rung next = run->rung < below ? rung_at_or_below(run->rungs, below) : RUNG_COUNT;
@@ -36,8 +37,8 @@ bool run_step_down(struct api_run *run, const char *why) {
 
 /* --- what was refused --- */
 
-/* Names that a request goes without, once more the known ones: the provider may have learnt from
- * other sessions, this session from its own log. */
+/* Leaves out these names from requests, and the known ones once more: the provider may have learnt
+ * from other sessions, this session from its own log. */
 void run_leave_out(struct api_run *run, const json_t *names) {
   const json_t *name;
   size_t i;
@@ -50,7 +51,8 @@ void run_leave_out(struct api_run *run, const json_t *names) {
   }
 }
 
-/* The same request without a parameter that the server named. False: it named none. */
+/* Makes the same request without a parameter that the server named. Returns false if it named
+ * none. */
 static bool drop_parameter(struct api_run *run, const struct refusal *refusal) {
   json_t *body = json_loadb(buf_c(&run->wire.body), run->wire.body.n, 0, NULL);
   const char *name = refusal_parameter(refusal, body, run->config->dialect->needed);
@@ -74,8 +76,8 @@ static bool drop_parameter(struct api_run *run, const struct refusal *refusal) {
   return true;
 }
 
-/* A request that was refused as it is: the same without a parameter, or on the next rung. False:
- * it stays refused. */
+/* Makes a refused request again, without a parameter or on the next rung. Returns false if it stays
+ * refused. */
 bool run_ask_otherwise(struct api_run *run) {
   const struct reply *r = &run->reply;
   const struct refusal refusal = {.param = r->param, .message = r->message};

@@ -21,15 +21,15 @@ struct api_schema {
   json_t *canonical;
   const struct preset *preset;
   bool reasoning;
-  struct schema *compiled; /* NULL: it is unsound; nothing is checked here then */
+  struct schema *compiled; /* NULL: it is unsound, and nothing is checked here */
   struct adapted *adapted;
   struct gbnf_result grammar;
-  char why[400]; /* it could not be adapted */
+  char why[400]; /* why it could not be adapted */
   bool grammar_made;
 };
 
 struct api_schemas {
-  struct api_schema *first; /* the one used last */
+  struct api_schema *first; /* the one that was used last */
   size_t count;
 };
 
@@ -136,8 +136,8 @@ unsigned api_schema_rungs(struct api_schema *s, unsigned rungs, const char **why
   return rungs;
 }
 
-/* Do the errors say that no constraint was at work? Missing and unknown members and a wrong root
- * are what every constraint prevents; a number out of its bounds is not. */
+/* Returns true if the errors say that no constraint was at work. Missing and unknown members and a
+ * wrong root are what every constraint prevents; a number out of bounds is not. */
 static bool is_loose(const struct schema_errors *errors) {
   for (size_t i = 0; i < errors->count; i++) {
     const struct schema_error *e = &errors->items[i];
@@ -148,7 +148,7 @@ static bool is_loose(const struct schema_errors *errors) {
   return false;
 }
 
-/* The answer in the canonical shape, checked. New reference, never NULL. */
+/* Returns the answer in the canonical shape, checked. New reference, never NULL. */
 static json_t *read_answer(struct api_schema *s, enum rung rung, const json_t *answer,
                            enum api_fit *fit) {
   json_t *value = NULL;
@@ -167,8 +167,8 @@ static json_t *read_answer(struct api_schema *s, enum rung rung, const json_t *a
   return value;
 }
 
-/* The value, when the whole text is one. New reference. *bad: one that cannot be held, such as
- * a number beyond all bounds, which grammars do allow, or gives a key twice. */
+/* Returns the value, if the whole text is one. New reference. *bad: one that cannot be held, such
+ * as a number beyond all bounds, which grammars do allow, or that gives a key twice. */
 static json_t *whole_value(struct str text, bool *bad) {
   struct jscan js;
   struct jscan_result found = {0};

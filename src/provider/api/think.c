@@ -14,7 +14,7 @@ static bool think_is_space(char c) {
 
 enum fit { FIT_NO, FIT_PARTLY, FIT_WHOLE };
 
-/* Is `s` a tag of the list, or the beginning of one? */
+/* Returns whether `s` is a tag of the list, or the beginning of one. */
 static enum fit think_fits(const char *const tags[2], const char *s, size_t n) {
   for (size_t i = 0; i < 2; i++)
     if (n <= strlen(tags[i]) && memcmp(s, tags[i], n) == 0)
@@ -28,7 +28,7 @@ static void give_held(struct think *t, bool thinking, think_fn out, void *ctx) {
   t->held_n = 0;
 }
 
-/* One byte while nothing is known yet. False: it is plain text from `held` on. */
+/* Takes one byte while nothing is known yet. Returns false if it is plain text from `held` on. */
 static void at_start(struct think *t, char c, think_fn out, void *ctx) {
   size_t spaces = 0;
   t->held[t->held_n++] = c;
@@ -68,7 +68,7 @@ static size_t think_inside(struct think *t, struct str piece, think_fn out, void
       break;
     case FIT_PARTLY:
       break;
-    case FIT_NO: /* the last byte may open a tag by itself */
+    case FIT_NO: /* the last byte may itself open a tag */
       t->held_n--;
       give_held(t, true, out, ctx);
       from = --i;

@@ -67,7 +67,7 @@ static void check_integer(struct check *c, const struct yaml_node *node,
                         key->max);
 }
 
-/* A misspelt placeholder would pass as a word of its own and be found much later. */
+/* Checks placeholders: a misspelt one would pass as a word and be found much later. */
 static void check_placeholders(struct check *c, const struct yaml_node *node) {
   static const char *const known[] = {
       "model",  "session", "new_session", "schema", "schema_file", "prompt_file", "max_turns",
@@ -218,7 +218,7 @@ static void check_class(struct check *c, const struct yaml_node *node) {
   if (is_scalar(node) && error_class_from_name(node->text, &class) && class != CLASS_NONE)
     return;
   size_t n = 0;
-  for (int i = CLASS_NONE + 1; i <= CLASS_CANCELLED; i++) /* not our own ends */
+  for (int i = CLASS_NONE + 1; i <= CLASS_CANCELLED; i++) /* not the ends that we cause */
     names[n++] = error_class_name((enum error_class)i);
   names[n] = NULL;
   check_word(c, node, "an error class", names);

@@ -26,7 +26,7 @@ struct filling {
   struct arena *arena;
   const json_t *permission; /* words of the mode, or NULL */
   const char *schema, *schema_file, *prompt_file, *max_turns, *tools, *effort, *model;
-  const char *run, *runs; /* one program of the movement's; what `each_run` makes of all */
+  const char *run, *runs; /* one of the movement's programs; what `each_run` makes of all */
 };
 
 static void push(struct words *w, const char *word) {
@@ -50,13 +50,12 @@ static bool profile_command_refuse(enum error_class *class, enum error_class wha
   return err_set(err, ERR_INVALID, "%s", text);
 }
 
-/* NULL: no such placeholder. */
 static bool is_judging(const struct agent_call *call) {
   return call->request != NULL &&
          (call->request->purpose == PURPOSE_JUDGE || call->request->purpose == PURPOSE_REASK);
 }
 
-/* A report of the agent's own work: its instructions stay, its tools do not. */
+/* Returns true for a report on the agent's own work: its instructions stay, its tools do not. */
 static bool is_reporting(const struct agent_call *call) {
   return call->request != NULL && call->request->purpose == PURPOSE_REPORT;
 }
@@ -88,7 +87,7 @@ static const char *profile_command_value_of(const struct filling *f, struct str 
   return NULL;
 }
 
-/* `{name}` or `{?name}` at the start of `text`: how long it is, 0 = it is none. */
+/* Returns the length of `{name}` or `{?name}` at the start of `text`, 0 if there is none. */
 static size_t placeholder_at(struct str text, struct str *name, bool *asks) {
   size_t i = 1;
   if (text.n < 3 || text.p[0] != '{')
@@ -104,7 +103,7 @@ static size_t placeholder_at(struct str text, struct str *name, bool *asks) {
   return i + 1;
 }
 
-/* One word filled in. *missing: a placeholder in it is empty. */
+/* Fills in one word. *missing: a placeholder in it is empty. */
 static const char *profile_command_fill(const struct filling *f, struct str text, bool *missing) {
   struct buf out = {0};
   for (size_t i = 0; i < text.n;) {
@@ -161,7 +160,7 @@ static bool mentions_run(const json_t *group) {
 
 static void push_group(const struct filling *f, const json_t *group, struct words *out);
 
-/* A group with {run} appears once for each program. */
+/* Adds a group with {run} once for each program. */
 static void push_each_run(const struct filling *f, const json_t *group, struct words *out) {
   const json_t *run = f->call->request->run;
   for (size_t i = 0; i < json_array_size(run); i++) {
@@ -234,8 +233,9 @@ static const json_t *profile_command_argv_of(const struct profile *p, enum trans
   return NULL;
 }
 
-/* Names of models and sessions become words of a command line and come from files of a project or
- * from what a program printed: one that looks like an option, or is no single word, is refused. */
+/* Checks the name of a model or session, which becomes a word of a command line and comes from a
+ * project's files or a program's output: one that looks like an option, or is no single word, is
+ * refused. */
 static bool profile_command_check_name(struct str name, const char *what, enum error_class *class,
                                        struct err *err) {
   if (name.n == 0)
@@ -290,7 +290,7 @@ static const char *joined(struct arena *a, const json_t *names) {
   return out;
 }
 
-/* {runs}: `each_run` of the profile for each program. */
+/* Fills {runs}: the profile's `each_run` for each program. */
 static const char *runs_of(const struct filling *f) {
   const json_t *each = json_object_get(f->profile->keys, "each_run");
   const json_t *run = f->call->request->run;
@@ -311,7 +311,7 @@ enum permission profile_told(const struct profile *p, const struct agent_call *c
   return call->held && own ? PERMISSION_FULL : call->permission;
 }
 
-/* {permission} becomes the words of the call's mode; judges may have their own. */
+/* Returns the words of the call's mode for {permission}; judges may have their own. */
 static const json_t *mode_of(const struct profile *p, enum transport transport,
                              const struct agent_call *call) {
   const json_t *own = NULL;
@@ -330,7 +330,7 @@ static void set_variables(const struct filling *f, const json_t *set, struct wor
     bool missing = false;
     const char *text = profile_command_fill(
         f, (struct str){json_string_value(value), json_string_length(value)}, &missing);
-    if (missing) /* a variable for a thing that this call has not */
+    if (missing) /* the call lacks what this variable is for */
       continue;
     size_t n = strlen(name) + strlen(text) + 2;
     char *assignment = arena_alloc(f->arena, n);
@@ -515,7 +515,7 @@ static bool setting_is_trust(const json_t *value) {
   return ok;
 }
 
-/* YAML reads off as false. */
+/* Checks a sandbox's level; YAML reads off as false. */
 static bool setting_is_sandbox(const json_t *value) {
   enum sandbox_level level;
   return json_is_false(value) ||

@@ -3,7 +3,8 @@
 
 #include "format/json_object.h"
 
-/* Below `native` and `acp` each value of a profile is kept as its text. */
+/* Returns true for a value that says true: below `native` and `acp` each value of a profile is kept
+ * as its text. */
 static bool is_held_true(const json_t *said, const char *key) {
   const json_t *value = json_object_get(said, key);
   return json_is_true(value) || str_eq_c(json_view(value), "true");

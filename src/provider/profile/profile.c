@@ -38,7 +38,7 @@ static bool profile_is_word(const json_t *keys, const char *key, const char *wor
   return json_is_string(value) && strcmp(json_string_value(value), word) == 0;
 }
 
-/* Text that YAML read as a number or a truth value becomes text again. */
+/* Returns as text again what YAML read as a number or a truth value. */
 static struct str profile_words_of(struct arena *a, const json_t *value) {
   if (json_is_string(value))
     return profile_text_of(value);
@@ -94,7 +94,7 @@ static void matches_free(const struct profile_matches *matches) {
     pattern_free(matches->items[i].pattern);
 }
 
-/* The members of a set, in the order of the table of keys, which is that of the enums. */
+/* Reads the members of a set, in the order of the table of keys, which is that of the enums. */
 static bool fields_of(struct arena *a, const json_t *set, const char *const *names,
                       struct profile_value *out, size_t count) {
   for (size_t i = 0; i < count; i++)
@@ -202,7 +202,7 @@ static void read_lists(struct profile *p) {
   }
 }
 
-/* One bit each; all of them if none is named. */
+/* Returns one bit for each, or all if none is named. */
 static unsigned transports_of(const json_t *names) {
   unsigned bits = names ? 0 : ~0u;
   enum transport transport;
@@ -230,7 +230,7 @@ static void read_project_files(struct profile *p) {
   }
 }
 
-/* Does this template ask for the placeholder? */
+/* Returns true if this template asks for the placeholder. */
 bool profile_mentions(const json_t *words, const char *placeholder) {
   const char *key;
   json_t *item;
@@ -271,7 +271,8 @@ static void read_capability(struct profile *p) {
   p->capability.judge_effort = json_string_value(json_object_get(p->keys, "judge_effort"));
 }
 
-/* The driver of a transport of its own reads them itself. */
+/* Returns true if the agent reports tokens; the driver of another transport than exec reads them
+ * itself. */
 static bool tells_tokens(const struct profile *p) {
   bool tells = p->preferred != TRANSPORT_EXEC;
   for (size_t i = 0; i < p->rule_count; i++)
@@ -394,7 +395,7 @@ static bool check_whole(const struct profile *p, const struct yaml_node *root,
   return true;
 }
 
-/* The same texts everywhere, whatever YAML read them as: words of argv, values of set. */
+/* Returns the same texts everywhere, whatever YAML read them as: words of argv, values of set. */
 static json_t *plain(const json_t *value, bool keep_types) {
   json_t *out, *item;
   const char *key;

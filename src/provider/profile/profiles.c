@@ -14,10 +14,10 @@
 #include <string.h>
 
 struct profiles {
-  json_t *index; /* of the shipped ones: what can be said of them before they are made */
+  json_t *index; /* of the shipped ones: what is known of them before they are made */
   struct profile **items;
   size_t count;
-  struct profile **replaced; /* shipped ones that a file stands in for: it may extend them */
+  struct profile **replaced; /* shipped ones that a file replaces: it may extend them */
   size_t replaced_count;
 };
 
@@ -45,8 +45,8 @@ const struct profile *profiles_peek(const struct profiles *p, size_t i) {
   return i < p->count ? p->items[i] : NULL;
 }
 
-/* A shipped one by its own name, even where a file replaces it: a file may extend what it
-   replaces. */
+/* Finds a shipped one by its own name, even where a file replaces it: a file may extend what it
+ * replaces. */
 static const struct profile *find_base(void *ctx, struct str name) {
   const struct profiles *p = ctx;
   const struct profile *found = find_in(p->replaced, p->replaced_count, name);
@@ -66,7 +66,7 @@ static bool profiles_ends_in(const char *file, const char *end) {
   return n > end_n && strcmp(file + n - end_n, end) == 0;
 }
 
-/* Not a backup, a README or the like. */
+/* Returns true for a profile's file, not a backup, a README or the like. */
 static bool is_profile_file(const char *file) {
   return file[0] != '.' && (profiles_ends_in(file, ".yaml") || profiles_ends_in(file, ".yml"));
 }
@@ -108,7 +108,7 @@ static struct profile *read_profile(struct profiles *p, const char *path, const 
   return read;
 }
 
-/* Why a file cannot be a provider's, by its name; NULL when it can. */
+/* Returns why a file's name cannot be a provider's, NULL if it can. */
 static const char *misnamed(const char *file, const char *name) {
   if (profiles_ends_in(file, ".yml"))
     return "write .yaml at its end";
@@ -121,7 +121,7 @@ static const char *misnamed(const char *file, const char *name) {
   return NULL;
 }
 
-/* Broken under the name of its file, which no provider can have: the dot sees to that. */
+/* Adds a broken profile under its file's name, which no provider can have because of the dot. */
 static void put_misnamed(struct profiles *p, const char *path, const char *file, const char *why) {
   char shown[NAME_MAX + 1];
   struct err err;
@@ -153,7 +153,7 @@ static void load_file(struct profiles *p, const char *path, const char *file) {
   profiles_put(&p->items, &p->count, read);
 }
 
-/* A file may extend one whose name comes after its own. */
+/* Loads those again that failed: a file may extend one whose name comes after its own. */
 static void load_again(struct profiles *p) {
   for (bool better = true; better;) {
     better = false;

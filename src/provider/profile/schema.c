@@ -24,12 +24,12 @@ static json_t *profile_schema_words_of(const char *const *words) {
 
 static json_t *class_names(void) {
   json_t *list = json_array();
-  for (int i = CLASS_NONE + 1; i <= CLASS_CANCELLED; i++) /* not our own ends */
+  for (int i = CLASS_NONE + 1; i <= CLASS_CANCELLED; i++) /* not the ends that we cause */
     json_array_append_new(list, json_string(error_class_name((enum error_class)i)));
   return list;
 }
 
-/* A value that YAML may read as another type than text: 1, true. */
+/* Returns the schema of a value that YAML may read as another type than text: 1, true. */
 static json_t *scalar(void) {
   return profile_schema_must(
       json_pack("{s:[s,s,s,s]}", "type", "string", "number", "boolean", "null"));
