@@ -3,7 +3,7 @@
 # and compares the programs that packages hold byte for byte. usage: tests/reproducible.sh
 set -eu
 cd "$(dirname "$0")/.."
-if [ -n "$(git status --porcelain)" ]; then
+if [ -n "$(git status --porcelain --untracked-files=no)" ]; then
   echo "reproducible: there are changes that are not committed" >&2
   exit 2
 fi
