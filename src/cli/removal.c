@@ -5,11 +5,26 @@
 #include "cli/find.h"
 #include "cli/trees/trees.h"
 #include "store/brief.h"
+#include "store/heads.h"
 #include "store/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Reads a log whose beginning is missing or bad. Returns false without an error if it is gone or
+ * about to begin. */
+static bool read_unread(struct brief *brief, const struct store_ref *ref, struct err *err) {
+  struct store store;
+  struct heads heads;
+  store_of(ref, &store);
+  if (!heads_load(&heads, &store, NULL, err))
+    return false;
+  *err = (struct err){0};
+  bool is_there = brief_unread(brief, ref, &heads);
+  heads_deinit(&heads);
+  return is_there;
+}
 
 /* Returns true if the session may be removed, with the entry that its head gets in the ledger. On
  * false with err->code ERR_NONE it is skipped. */
@@ -20,16 +35,22 @@ static bool may_remove(const struct session_removal *r, const struct store_ref *
   *err = (struct err){0};
   if (store_is_owned(ref))
     return !r->old_only && err_set(err, ERR_LOCKED, "a process is running it: %s", ref->name);
-  if (!brief_read(&brief, ref, err))
+  if (!brief_read(&brief, ref, err) && !read_unread(&brief, ref, err))
     return false;
+  bool bad = strcmp(brief.status, "bad") == 0;
   bool running = strcmp(brief.status, "running") == 0;
   bool goes_on = running || brief_is_stopped(&brief);
-  bool allowed = !goes_on || r->force || (r->stopped && !running);
+  bool allowed = (!goes_on && !bad) || r->force || (r->stopped && !running && !bad);
   bool young =
       r->old_only && (!record_time_parse(brief.updated, &updated) || updated > r->since_ms);
   entry->seq = brief.seq;
   memcpy(entry->hash, brief.hash, sizeof entry->hash);
   brief_deinit(&brief);
+  if (!allowed && bad && !r->old_only)
+    return err_set(err, ERR_USAGE,
+                   "the log of %s is not what was written, see segue verify: give --force to "
+                   "remove it",
+                   entry->session);
   if (!allowed && !r->old_only)
     return err_set(err, ERR_USAGE, "%s could continue: give %s--force to remove it", entry->session,
                    running ? "" : "--stopped or ");

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "daemon/view.h"
 #include "format/json_write.h"
+#include "store/heads.h"
 #include "store/inbox.h"
 #include "store/index.h"
 #include "view/folder.h"
@@ -31,6 +32,7 @@ struct list_ask {
   struct standing *standing; /* by id */
   size_t count;
   char id[STORE_ID_BYTES]; /* of the session, when only one is asked for */
+  struct heads **heads;    /* see heads_once */
 };
 
 enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end, counted as one look */
@@ -139,7 +141,7 @@ static json_t *listing_told(const json_t *told, const struct select *wanted) {
 }
 
 /* Makes one row of the list, without looking at judgments or calls. Returns NULL if the log is
- * gone or bad, or the session is not wanted. */
+ * gone, or the session is not wanted or about to begin. */
 static json_t *listing_row(const struct list_ask *l, const char *id, const struct select *wanted) {
   const struct standing *s = standing_of(l, id);
   struct store_ref ref;
@@ -149,7 +151,7 @@ static json_t *listing_row(const struct list_ask *l, const char *id, const struc
   store_ref(&l->store, id, &ref);
   if (s != NULL && s->told != NULL)
     return listing_told(s->told, wanted);
-  if (!brief_read(&b, &ref, &err))
+  if (!brief_read(&b, &ref, &err) && !brief_unread(&b, &ref, heads_once(l->heads, &l->store)))
     return NULL;
   const char *status = listing_status(s, &ref, &b);
   if (brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, &b))
@@ -250,6 +252,8 @@ static void listing_drop(void *ctx) {
   for (size_t i = 0; i < l->count; i++)
     json_decref(l->standing[i].told);
   free(l->standing);
+  heads_once_free(l->heads);
+  free(l->heads);
   arena_deinit(&l->arena);
   free(l);
 }
@@ -272,7 +276,7 @@ void listing_take(struct readings *rs, struct server_request *r, const struct se
                   const struct select *wanted, size_t limit) {
   struct err err = {0};
   struct list_ask *l = xmalloc(sizeof *l);
-  *l = (struct list_ask){.store = *ss->env->store};
+  *l = (struct list_ask){.store = *ss->env->store, .heads = xcalloc(1, sizeof *l->heads)};
   l->filter =
       (struct view_filter){.select = *wanted, .max = limit, .stands = listing_stands, .ctx = l};
   l->filter.select.statuses = listing_keep(l, wanted->statuses);
@@ -294,7 +298,7 @@ void listing_take_one(struct readings *rs, struct server_request *r, const struc
                       const char *id) {
   struct list_ask *l = xmalloc(sizeof *l);
   const struct daemon_entry *e = sessions_find(ss, id);
-  *l = (struct list_ask){.store = *ss->env->store};
+  *l = (struct list_ask){.store = *ss->env->store, .heads = xcalloc(1, sizeof *l->heads)};
   memcpy(l->id, id, sizeof l->id);
   l->standing = xcalloc(1, sizeof *l->standing);
   if (e != NULL)

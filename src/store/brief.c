@@ -7,6 +7,7 @@
 #include "core/answer.h"
 #include "core/state.h"
 #include "format/json_write.h"
+#include "store/heads.h"
 #include "store/reader.h"
 #include "json/pull.h"
 
@@ -273,9 +274,10 @@ bool brief_wants_ended(const char *filter) {
 }
 
 bool brief_filter_check(const char *filter, struct err *err) {
-  static const char *const statuses[] = {
-      "queued", "running",       "waiting",       "paused",    "stopped", "open", "complete",
-      "abort",  "rule_no_match", "max_movements", "cancelled", "failed",  "bad",  NULL};
+  static const char *const statuses[] = {"queued",        "running",       "waiting",   "paused",
+                                         "stopped",       "open",          "complete",  "abort",
+                                         "rule_no_match", "max_movements", "cancelled", "failed",
+                                         "bad",           "empty",         NULL};
   for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
     size_t n = strcspn(at, ",");
     bool known = false;
@@ -526,5 +528,41 @@ bool brief_read(struct brief *b, const struct store_ref *ref, struct err *err) {
     brief_deinit(b);
     return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", ref->name);
   }
+  return true;
+}
+
+/* Returns why it is bad, or NULL: nothing whole was ever written. */
+static const char *why_unread(const struct log_reader *r, bool begun, const struct heads *heads,
+                              const char *id) {
+  const struct ledger_entry *last = heads != NULL ? heads_last(heads, id) : NULL;
+  if (r->error != 0)
+    return "its log cannot be read: segue verify";
+  if (begun || r->too_long)
+    return "its first record has been changed: segue verify";
+  return last != NULL && last->kind != LEDGER_REMOVED ? "its records are gone: segue verify" : NULL;
+}
+
+bool brief_unread(struct brief *b, const struct store_ref *ref, const struct heads *heads) {
+  char id[STORE_ID_BYTES];
+  struct log_reader r = {0};
+  struct str line;
+  struct err err;
+  uint64_t bytes;
+  const char *bad = "its log cannot be read: segue verify";
+  *b = (struct brief){0};
+  store_ref_id(ref, id);
+  if (reader_open(&r, ref, &err)) {
+    bool begun = reader_next(&r, &line) && r.whole;
+    bool starts = !begun && reader_is_owned(&r);
+    bad = why_unread(&r, begun, heads, id);
+    reader_close(&r);
+    if (starts)
+      return false;
+  } else if (!store_bytes(ref, &bytes)) {
+    return false;
+  }
+  copy_word(b->status, sizeof b->status, bad != NULL ? "bad" : "empty");
+  brief_keep(&b->message, bad != NULL ? bad : "killed before it had begun: segue rm removes it");
+  mend_times(b, ref);
   return true;
 }

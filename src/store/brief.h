@@ -16,6 +16,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
+struct heads;
+
 /* The reason that keeps it from making its next call. */
 struct brief_wait {
   char what[24]; /* concurrency, seats, cooldown, circuit_open, folder, or the class of an error */
@@ -51,6 +53,12 @@ struct brief {
 void brief_feed(struct brief *b, const struct record *record);
 /* ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
 bool brief_read(struct brief *b, const struct store_ref *ref, struct err *err) MUST_CHECK;
+/* Says what a list shows of a log that brief_read cannot read; its times are that in its name.
+ * Status "empty": killed before its first record was whole. "bad": its beginning was changed, or
+ * the ledger knows records of it
+ * (heads; NULL: it is not asked). False: it is gone, or its owner has yet to write. */
+bool brief_unread(struct brief *b, const struct store_ref *ref,
+                  const struct heads *heads) MUST_CHECK;
 void brief_deinit(struct brief *b);
 
 /* The earliest deadline of its questions (wall clock, ms); 0: none has one. */

@@ -209,8 +209,8 @@ static bool find_path(const char *word, struct store_ref *ref, struct err *err) 
 
 static bool find_log(const struct store *store, const char *word, struct store_ref *ref,
                      struct err *err) {
-  char best[64] = "";
-  int matches = 0;
+  char best[64] = "", unbegun[64] = "";
+  int matches = 0, empty = 0;
   bool moving = false, last = strcmp(word, "last") == 0;
   const char *dir = store->where;
   struct stat st;
@@ -227,12 +227,21 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   for (struct dirent *e; (e = readdir(d)) != NULL;) {
     bool fits = last ? strcmp(e->d_name, best) > 0 : strncmp(e->d_name, word, strlen(word)) == 0;
     moving = moving || (fits && !last && is_moving_log(e->d_name));
-    if (!fits || !is_log(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0 || st.st_size == 0)
-      continue; /* an empty log belongs to a session that had not begun */
+    if (!fits || !is_log(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0)
+      continue;
+    if (st.st_size == 0) { /* the log of a session that had not begun */
+      (void)snprintf(unbegun, sizeof unbegun, "%.36s", e->d_name);
+      empty++;
+      continue;
+    }
     (void)snprintf(best, sizeof best, "%.36s", e->d_name);
     matches++;
   }
   closedir(d);
+  if (matches == 0 && !last && empty > 0) {
+    memcpy(best, unbegun, sizeof best);
+    matches = empty;
+  }
   if (matches == 0 && last)
     return err_set(err, ERR_NOT_FOUND, "there is no session in %s", dir);
   if (matches == 0 && is_file(word, ref))

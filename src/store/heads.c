@@ -140,3 +140,20 @@ void heads_deinit(struct heads *h) {
   free(h->items);
   *h = (struct heads){0};
 }
+
+const struct heads *heads_once(struct heads **lazy, const struct store *store) {
+  struct err err;
+  if (*lazy == NULL) {
+    *lazy = xcalloc(1, sizeof **lazy);
+    if (!heads_load(*lazy, store, NULL, &err))
+      **lazy = (struct heads){0};
+  }
+  return *lazy;
+}
+
+void heads_once_free(struct heads **lazy) {
+  if (*lazy != NULL)
+    heads_deinit(*lazy);
+  free(*lazy);
+  *lazy = NULL;
+}

@@ -4,6 +4,8 @@
  *   heads_parse(&h, text, &anchor, &err)     from lines as `segue heads` prints them
  *   entry = heads_of(&h, id, &n)             of one session, in the order of their records
  *   heads_deinit(&h)                         accepts a zeroed one
+ *   heads_once(&lazy, &store)                loads them when they are first needed; then
+ *   heads_once_free(&lazy)
  *
  * Entries of records that no longer count, since a person cut them off or removed them, are left
  * out. */
@@ -30,5 +32,9 @@ const struct ledger_entry *heads_last(const struct heads *h, const char *session
 /* True if it has ended, which is final: nothing need be read to know that. */
 bool heads_ended(const struct heads *h, const char *session);
 void heads_deinit(struct heads *h);
+
+/* Never NULL; if the ledger cannot be read, it says nothing of any session. */
+const struct heads *heads_once(struct heads **lazy, const struct store *store);
+void heads_once_free(struct heads **lazy); /* accepts NULL in it */
 
 #endif

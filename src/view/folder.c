@@ -181,10 +181,12 @@ static void add_wanted(struct view_folder *f, const struct store_ref *ref,
                        const struct view_filter *filter) {
   struct brief b;
   struct err err;
-  uint64_t bytes;
   if (!brief_read(&b, ref, &err)) {
-    if (!select_is_set(wanted) && store_bytes(ref, &bytes) && bytes > 0)
-      add_row(f, ref, NULL, NULL);
+    if (!select_is_set(wanted) && brief_unread(&b, ref, NULL)) {
+      if (strcmp(b.status, "bad") == 0)
+        add_row(f, ref, NULL, NULL);
+      brief_deinit(&b);
+    }
     return;
   }
   const char *status = row_status(&b, ref, filter);

@@ -75,9 +75,65 @@ def a_changed_log_is_named():
         row = next(line for line in done.stdout.decode().splitlines() if line.startswith(tidy[:18]))
         expect(" bad " in row, done.stdout)
         expect(listed(box, "-s", "bad") == [tidy], "by status")
-        other = tidy[:-1] + ("0" if tidy[-1] != "0" else "1")
-        open(f"{box.logs}/{other}.ndjson", "xb").close()  # a start that was killed
-        expect(len(listed(box)) == 2, "an empty log is no session")
+        done = box.segue("rm", "-l", box.logs, tidy)
+        expect(done.returncode == 2 and b"give --force" in done.stderr and os.path.exists(path), done)
+        done = box.segue("rm", "-l", box.logs, "--older-than", "2000-01-01")
+        expect(done.returncode == 0 and done.stdout == b"0 removed\n", done)
+        done = box.segue("rm", "-l", box.logs, "--force", tidy)
+        expect(done.returncode == 0 and not os.path.exists(path), done)
+
+
+def killed_starts(box):
+    """Logs of starts that were killed: before anything was written, and in the first record."""
+    os.makedirs(box.logs, exist_ok=True)
+    ids = [f"0199000{n}-0000-7000-8000-000000000000" for n in range(2)]
+    for sid, text in zip(ids, (b"", b'{"v":1,"seq":1,"ts":"20')):
+        with open(f"{box.logs}/{sid}.ndjson", "xb") as f:
+            f.write(text)
+    return ids
+
+
+def look_at_killed_starts(box, ids, *where):
+    rows = [json.loads(line) for line in box.segue("ls", "--json", *where).stdout.splitlines()]
+    rows = {r["id"]: r for r in rows if r["id"] in ids}
+    expect(sorted(rows) == ids, "they are listed", rows)
+    for row in rows.values():
+        expect(row["status"] == "empty" and row["started"].startswith("2025-08-31"), row)
+    empty = box.segue("ls", "--json", "-s", "empty", *where).stdout.splitlines()
+    expect(len(empty) == 2, "by status", empty)
+    for words in (["-s", "bad"], ["--since", "2025-10-01"], ["--workflow", "w"], ["--method", "when"],
+                  ["--provider", "p"]):
+        seen = box.segue("ls", "--json", *words, *where).stdout.decode()
+        expect(not any(sid in seen for sid in ids), words, seen)
+
+
+def a_killed_start_is_listed_and_removed():
+    with Box() as box:
+        ids = killed_starts(box)
+        look_at_killed_starts(box, ids, "-l", box.logs)
+        done = box.segue("rm", "-l", box.logs, ids[0][:8])
+        expect(done.returncode == 0 and listed(box) == ids[1:], done)
+        done = box.segue("rm", "-l", box.logs, "--older-than", "1d")
+        expect(done.returncode == 0 and done.stdout == b"1 removed\n" and listed(box) == [], done)
+        expect(box.segue("verify", box.logs).returncode == 0, "the ledger takes it")
+
+
+def a_daemon_lists_a_killed_start():
+    with DaemonBox() as box:
+        made(box)
+        ids = killed_starts(box)
+        box.serve()
+        look_at_killed_starts(box, ids, "-S", box.socket)
+        box.end()
+
+
+def an_emptied_log_is_not_a_killed_start():
+    with Box() as box:
+        tidy, ask = made(box)
+        open(f"{box.logs}/{tidy}.ndjson", "wb").close()
+        expect(listed(box, "-s", "bad") == [tidy] and listed(box, "-s", "empty") == [], "by the ledger")
+        done = box.segue("rm", "-l", box.logs, tidy)
+        expect(done.returncode == 2 and b"give --force" in done.stderr, done)
 
 
 def a_log_changed_in_its_middle_is_named():
@@ -134,6 +190,7 @@ def a_row_is_one_line():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([from_the_folder, from_a_daemon, a_changed_log_is_named, a_log_changed_in_its_middle_is_named,
+    sys.exit(main([from_the_folder, from_a_daemon, a_killed_start_is_listed_and_removed,
+                   a_daemon_lists_a_killed_start, an_emptied_log_is_not_a_killed_start, a_changed_log_is_named, a_log_changed_in_its_middle_is_named,
                    where_it_looked_is_said, a_row_is_one_line,
                    doctor_tells_first_what_is_there]))

@@ -259,28 +259,6 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 
 /* --- from the folder --- */
 
-/* Makes the row of a log with records but without a readable beginning: somebody changed it. */
-static json_t *unreadable_session(const char *id, const struct store_ref *ref) {
-  uint64_t bytes;
-  struct log_reader r;
-  struct str line;
-  struct err err;
-  if (!store_bytes(ref, &bytes) || bytes == 0 || !reader_open(&r, ref, &err))
-    return NULL;
-  bool whole = reader_next(&r, &line) && r.whole;
-  reader_close(&r);
-  if (!whole)
-    return NULL; /* its start was cut short */
-  return json_pack("{ss ss ss sn sn ss si si sn sn so}", "id", id, "status", "bad", "origin", "",
-                   "workflow", "movement", "message",
-                   "its first record has been changed: segue verify", "turns", 0, "seq", 0,
-                   "started", "updated", "log", json_io_string(ref->name));
-}
-
-static bool asks_for_more(const struct select *s) {
-  return s->since_ms != 0 || s->workflow != NULL || s->method != NULL || s->provider != NULL;
-}
-
 /* Adds to a session of a shared store which worker has it, or why none has. */
 static void ls_put_place(json_t *s, const json_t *place) {
   const char *worker = json_string_value(json_object_get(place, "worker"));
@@ -302,18 +280,16 @@ static bool is_unplaced(const json_t *s, const json_t *place, const struct store
          json_object_get(place, "worker") == NULL;
 }
 
-/* Reads one session; NULL if it is not wanted or there is none yet. */
+/* Reads one session; NULL if it is not wanted or about to begin. */
 static json_t *read_session(const struct ls *ls, const struct store *store, const char *id,
-                            const struct index_row *row) {
+                            const struct index_row *row, struct heads **heads) {
   struct store_ref ref;
   struct brief b;
   struct err err;
   json_t *s = NULL;
   store_ref(store, id, &ref);
-  if (!brief_read(&b, &ref, &err)) {
-    bool may_be_bad = brief_wanted(ls->wanted.statuses, "bad") && !asks_for_more(&ls->wanted);
-    return may_be_bad ? unreadable_session(id, &ref) : NULL;
-  }
+  if (!brief_read(&b, &ref, &err) && !brief_unread(&b, &ref, heads_once(heads, store)))
+    return NULL;
   bool unfinished = strcmp(b.status, "running") == 0;
   bool waits = b.submitted && store_is_address(store->where); /* for a worker */
   const char *status = brief_status(&b);
@@ -324,18 +300,6 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
     s = brief_json(&b, id, ref.name, status, b.message, 0);
   brief_deinit(&b);
   return s;
-}
-
-/* Returns true if the session has ended by the ledger, which is asked only if the index does not
- * say. */
-static bool has_ended(struct heads **heads, const struct store *store, const char *id) {
-  struct err err;
-  if (*heads == NULL) {
-    *heads = xcalloc(1, sizeof **heads);
-    if (!heads_load(*heads, store, NULL, &err))
-      **heads = (struct heads){0}; /* then all logs are read */
-  }
-  return heads_ended(*heads, id);
 }
 
 /* Reports sessions whose move here was cut off; they are not listed. */
@@ -378,9 +342,9 @@ static int list_folder(struct ls *ls, const char *logs) {
     const struct index_row *row = index_row(x, id);
     if (row != NULL && select_passes_over(&ls->wanted, x, row))
       continue;
-    if (row == NULL && only_open && has_ended(&heads, &store, id))
-      continue;
-    json_t *s = read_session(ls, &store, id, row);
+    if (row == NULL && only_open && heads_ended(heads_once(&heads, &store), id))
+      continue; /* the ledger is asked only if the index does not say */
+    json_t *s = read_session(ls, &store, id, row, &heads);
     if (s != NULL && is_unplaced(s, json_object_get(places, id), &store)) {
       json_decref(places); /* somebody has taken it since they were asked */
       places = shared_places(store.where, &err);
@@ -392,9 +356,7 @@ static int list_folder(struct ls *ls, const char *logs) {
     json_decref(s);
   }
   json_decref(places);
-  if (heads != NULL)
-    heads_deinit(heads);
-  free(heads);
+  heads_once_free(&heads);
   index_close(x);
   free(ids);
   say_in_transit(&store);
@@ -482,8 +444,9 @@ const struct cli_command cmd_ls = {
             "them; without a daemon it reads the log folder. queued N: the N-th to start. "
             "waiting: for a free place at its provider, or for its next attempt. paused: its log "
             "cannot be written, usually because the disk is full; it continues by itself. "
-            "stopped: it can be resumed. open: unfinished, and no program runs it. bad: its log "
-            "was changed; -s bad checks the newest 64 MiB of logs.",
+            "stopped: it can be resumed. open: unfinished, and no program runs it. empty: "
+            "killed before it had begun. bad: its log was changed; -s bad checks the newest 64 MiB "
+            "of logs.",
     .options = options,
     .run = ls_run,
 };
