@@ -311,7 +311,7 @@ void control_deinit(struct control *api) {
 static void control_on_version(void *ctx) {
   struct control *api = ctx;
   if (api->window != NULL)
-    window_changed(api->window);
+    window_changed(api->window, NULL);
 }
 
 void control_init(struct control *api, struct sessions *sessions) {

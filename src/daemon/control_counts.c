@@ -36,7 +36,7 @@ void control_on_record(void *observer, const struct daemon_entry *e, const struc
   if (record != NULL && (record->type == RECORD_TURN_START || record->type == RECORD_JUDGMENT))
     news_add(&api->news, e->id, entry_status(e), e->brief.seq);
   if (record != NULL && api->window != NULL)
-    window_changed(api->window);
+    window_changed(api->window, e->id);
 }
 
 void control_on_said(void *observer, const struct daemon_entry *e, long turn, long call,

@@ -118,7 +118,7 @@ void control_changed(void *ctx, struct daemon_entry *e) {
   struct control *api = ctx;
   news_add(&api->news, e->id, entry_status(e), e->brief.seq);
   if (api->window != NULL)
-    window_changed(api->window);
+    window_changed(api->window, e->id);
   bool paused = e->session != NULL && session_paused(e->session) != NULL;
   bool over = e->state == ENTRY_OVER || e->state == ENTRY_BROKEN || paused ||
               strcmp(e->brief.status, "running") != 0;

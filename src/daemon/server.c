@@ -99,16 +99,17 @@ static bool waits_for_client(const struct connection *c) {
 }
 
 /* A page or script that keeps opening connections without a request must not take every place:
- * each process may leave only so many idle, and its oldest is closed. The list begins with the
- * newest. */
+ * each process may leave only so many idle, and its oldest is closed. Behind a door, where it is
+ * not known, all browsers count as one. The list begins with the newest. */
 static void server_make_room(const struct server *h) {
   struct connection *oldest = NULL;
   const struct connection *newest = LIST_FIRST(struct connection, in_server, &h->connections);
   unsigned waiting = 0, most = h->max_connections / 4;
-  if (most < LIMIT_API_PEER_MIN_COUNT)
+  if (h->door == NULL && most < LIMIT_API_PEER_MIN_COUNT)
     most = LIMIT_API_PEER_MIN_COUNT;
   LIST_EACH(struct connection, c, in_server, &h->connections) {
-    if (c->process == 0 || c->process != newest->process || !waits_for_client(c))
+    if ((c->process == 0 && h->door == NULL) || c->process != newest->process ||
+        !waits_for_client(c))
       continue;
     waiting++;
     if (oldest == NULL || c->since <= oldest->since)

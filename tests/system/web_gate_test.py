@@ -296,6 +296,30 @@ def bounds():
         box.end()
 
 
+def many_pages():
+    """As many pages as there can be browsers for leave room: each request gets its answer at once."""
+    with WebBox() as box:
+        box.serve()
+        windows, streams = [box.window() for _ in range(16)], []
+        for n in range(100):
+            window = windows[n % 16]
+            expect(window.ask("GET", "inbox")[0] == 200)
+            connection = http.client.HTTPConnection(window.host, timeout=20)
+            connection.request("GET", window.path + "events", headers={"Cookie": window.cookie, **FETCH})
+            expect(connection.getresponse().status == 200)
+            streams.append(connection)
+        for connection in streams:
+            connection.close()
+        idle = []
+        for _ in range(70):  # that stay open behind their answer
+            connection = http.client.HTTPConnection(windows[0].host, timeout=20)
+            connection.request("GET", windows[0].path + "inbox", headers={"Cookie": windows[0].cookie, **FETCH})
+            answer = connection.getresponse()
+            expect(answer.status == 200 and answer.read())
+            idle.append(connection)
+        box.end()
+
+
 class Evil(http.server.BaseHTTPRequestHandler):
     page = b""
 
@@ -377,4 +401,4 @@ def the_file():
 
 if __name__ == "__main__":
     sys.exit(main([off_by_default, proxy, codes, browsers_are_bounded, door, read_only, other_users, bounds,
-                   other_origin, the_file]))
+                   many_pages, other_origin, the_file]))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A page beside a session that runs: words and tools as they come, many tabs, a daemon that is killed."""
+import http.client
 import json
 import signal
 import sys
@@ -7,7 +8,7 @@ import sys
 import browser
 from daemon import simple
 from support import expect, main, of_type, records
-from web_gate_test import WebBox
+from web_gate_test import FETCH, WebBox
 from web_pages_test import READY, clean, enter, text
 
 FLOW = """name: live
@@ -78,6 +79,37 @@ def tabs():
         box.end()
 
 
+LOOP = """name: loop
+provider: script
+max_movements: 100000
+movements:
+  - name: work
+    instruction: go on
+    judge: {stages: [phase1_tag]}
+    rules: [{condition: done, next: COMPLETE}, {condition: more, next: work}]
+"""
+
+
+def often():
+    """A session that changes all the time: its pages are told now and then, and at last of its end."""
+    with WebBox() as box:
+        box.serve()
+        window = box.window()
+        replies = [{"text": "more\n[WORK:2]", "times": 2999}, {"text": "done\n[WORK:1]"}]
+        sid = box.submit(box.file("loop.yaml", LOOP), box.file("loop.json", json.dumps({"replies": replies})))
+        connection = http.client.HTTPConnection(window.host, timeout=20)
+        connection.request("GET", f"{window.path}s/{sid}/events", headers={"Cookie": window.cookie, **FETCH})
+        answer, told, page = connection.getresponse(), 0, b""
+        while b"<dd><bdi>complete<" not in page:
+            while answer.readline() != b"event: change\n":
+                pass
+            told += 1
+            page = window.ask("GET", f"s/{sid}/")[2]
+        expect(told * 15 < 3000, "told", told, "times of 3,000 turns")
+        connection.close()
+        box.end()
+
+
 def killed():
     """A daemon that is killed and started again: the page says so, and that it is to be opened anew."""
     with WebBox() as box:
@@ -102,4 +134,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([words, tabs, killed]))
+    sys.exit(main([words, tabs, often, killed]))

@@ -14,8 +14,12 @@
 enum {
   SOON_MS = 2,
   LIST_GAP_MS = 500, /* between two events to a page that shows many sessions */
-  LIST_LOOKS = 8,    /* the folder is listed once in so many looks */
-  LIST_NEWEST = 64   /* sessions whose size is checked for the list */
+  LEAST_GAP_MS = 20, /* to one of a session; more while it changes all the time */
+  MOST_GAP_MS = 320,
+  BUSY_MS = 10,                                         /* more than one change in so long */
+  MOST_STREAMS = LIMIT_WINDOW_CONNECTION_COUNT * 5 / 8, /* the others answer requests */
+  LIST_LOOKS = 8,  /* the folder is listed once in so many looks */
+  LIST_NEWEST = 64 /* sessions whose size is checked for the list */
 };
 
 struct watch {
@@ -26,11 +30,15 @@ struct watch {
   char id[STORE_ID_BYTES];
   uint64_t mark;    /* of what was last sent; 0: not known */
   uint64_t sent_ms; /* uv_now */
+  uint64_t gap_ms;  /* to the next event */
+  uint64_t stirred_ms;
+  unsigned stirs;   /* since then, each at another time */
   bool beat;        /* a heartbeat is due: else nobody notices that a browser has gone */
   bool rests;       /* the page hears so, and the stream ends */
   struct buf words; /* whole events with calls' words, waiting to be sent */
   size_t words_at;
   bool due, wants; /* send an event now; send one when the gap is over */
+  bool stirred;    /* look at it when the gap is over */
 };
 
 /* --- marks of what there is --- */
@@ -67,12 +75,38 @@ static json_t *clean_json(struct str text) {
   return value;
 }
 
+static void on_soon(uv_timer_t *timer);
+
+static void watches_soon(struct watches *ws, uint64_t at_ms) {
+  uint64_t now = uv_now(ws->loop);
+  if (uv_is_active((uv_handle_t *)&ws->soon) && ws->soon_ms <= at_ms)
+    return;
+  ws->soon_ms = at_ms;
+  uv_timer_start(&ws->soon, on_soon, at_ms > now ? at_ms - now : 0, 0);
+}
+
+/* A page is told at once of a change now and then. Of one after the other it is told less often:
+ * each time it fetches all that it shows. */
+static void watch_set_gap(struct watch *w, uint64_t now) {
+  bool busy = w->stirs * BUSY_MS > now - w->sent_ms;
+  if (w->id[0] == '\0')
+    return;
+  w->gap_ms = busy ? 2 * w->gap_ms : w->gap_ms / 2;
+  if (w->gap_ms < LEAST_GAP_MS)
+    w->gap_ms = LEAST_GAP_MS;
+  if (w->gap_ms > MOST_GAP_MS)
+    w->gap_ms = MOST_GAP_MS;
+}
+
 static void watch_tell(struct watch *w) {
   uint64_t now = uv_now(w->all->loop);
-  bool early = w->id[0] == '\0' && now - w->sent_ms < LIST_GAP_MS;
-  w->wants = early;
-  if (early)
+  w->wants = now - w->sent_ms < w->gap_ms;
+  if (w->wants) {
+    watches_soon(w->all, w->sent_ms + w->gap_ms);
     return;
+  }
+  watch_set_gap(w, now);
+  w->stirs = 0;
   w->sent_ms = now;
   w->due = true;
   server_wake(w->request);
@@ -85,11 +119,8 @@ static void watch_set_mark(struct watch *w, uint64_t mark) {
 }
 
 static void watch_look(struct watch *w, bool lists, uint64_t all) {
-  if (w->id[0] == '\0' && !lists) {
-    if (w->wants)
-      watch_tell(w);
+  if (w->id[0] == '\0' && !lists)
     return;
-  }
   watch_set_mark(w, w->id[0] != '\0' ? mark_of(w->all, w->id) : all);
 }
 
@@ -167,8 +198,6 @@ static void on_look(uv_timer_t *timer) {
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
     if (!shared)
       watch_look(w, lists, all);
-    else if (w->wants)
-      watch_tell(w);
     if (ws->looks % (LIMIT_API_HEARTBEAT_MS / LIMIT_WINDOW_LOOK_MS) == 0) {
       w->beat = true;
       server_wake(w->request);
@@ -178,23 +207,42 @@ static void on_look(uv_timer_t *timer) {
 
 static void on_soon(uv_timer_t *timer) {
   struct watches *ws = timer->data;
-  bool shared = store_is_address(ws->store->where);
-  ws->told = false;
-  if (shared)
-    watches_look_later(ws, false);
+  uint64_t now = uv_now(ws->loop);
+  bool shared = store_is_address(ws->store->where), later = false;
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
-    if (w->id[0] == '\0')
+    bool one = w->id[0] != '\0', stirred = w->stirred;
+    if (!stirred && !w->wants)
+      continue;
+    if (now - w->sent_ms < w->gap_ms) {
+      watches_soon(ws, w->sent_ms + w->gap_ms);
+      continue;
+    }
+    w->stirred = false;
+    if (one && !shared)
+      watch_set_mark(w, mark_of(ws, w->id));
+    else if (!one || w->wants)
       watch_tell(w);
-    else if (!shared)
-      watch_look(w, false, 0);
+    later = later || (one && stirred);
   }
+  if (shared && later)
+    watches_look_later(ws, false);
 }
 
-void watches_changed(struct watches *ws) {
-  if (ws->told || ws->all.count == 0)
-    return;
-  ws->told = true;
-  uv_timer_start(&ws->soon, on_soon, SOON_MS, 0);
+void watches_changed(struct watches *ws, const char *id) {
+  uint64_t now = uv_now(ws->loop);
+  LIST_EACH(struct watch, w, in_watches, &ws->all) {
+    if (w->id[0] != '\0' && (id == NULL || strcmp(w->id, id) != 0))
+      continue;
+    if (now - w->stirred_ms >= SOON_MS) {
+      w->stirred_ms = now;
+      w->stirs++;
+    }
+    if (w->stirred)
+      continue;
+    w->stirred = true;
+    uint64_t next = w->sent_ms + w->gap_ms;
+    watches_soon(ws, next > now + SOON_MS ? next : now + SOON_MS);
+  }
 }
 
 /* A page too slow for the words reloads itself, and gets the last of them that way. */
@@ -272,27 +320,30 @@ static void watch_on_closed(void *ctx) {
 
 static const struct server_stream_ops watch_ops = {watch_on_read, watch_on_closed};
 
-static void rest_oldest(struct watches *ws, unsigned browser) {
+/* browser: 0: of all of them. */
+static void rest_oldest(struct watches *ws, unsigned browser, unsigned most) {
   struct watch *oldest = NULL;
   unsigned open = 0;
   LIST_EACH(struct watch, other, in_watches, &ws->all) {
-    if (other->browser != browser || other->rests)
+    if ((browser != 0 && other->browser != browser) || other->rests)
       continue;
     oldest = oldest != NULL ? oldest : other;
     open++;
   }
-  if (open < LIMIT_WINDOW_STREAM_COUNT)
+  if (open < most)
     return;
   oldest->rests = true;
   server_wake(oldest->request);
 }
 
 void watch_take(struct watches *ws, struct server_request *r, unsigned browser, const char *id) {
-  rest_oldest(ws, browser);
+  rest_oldest(ws, browser, LIMIT_WINDOW_STREAM_COUNT);
+  rest_oldest(ws, 0, MOST_STREAMS);
   struct watch *w = xcalloc(1, sizeof *w);
   w->all = ws;
   w->request = r;
   w->browser = browser;
+  w->gap_ms = id[0] != '\0' ? LEAST_GAP_MS : LIST_GAP_MS;
   w->due = true; /* something may have changed between the page and this request */
   memcpy(w->id, id, strlen(id) + 1);
   if (!store_is_address(ws->store->where)) /* else the next look brings it */

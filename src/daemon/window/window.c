@@ -539,8 +539,8 @@ void window_revoke(struct window *w) {
   gate_pass_revoke(&w->pass);
 }
 
-void window_changed(struct window *w) {
-  watches_changed(&w->watches);
+void window_changed(struct window *w, const char *id) {
+  watches_changed(&w->watches, id);
 }
 
 void window_said(struct window *w, const char *id, long call, bool thinking, uint64_t end,

@@ -52,7 +52,8 @@ struct window *window_new(const struct window_options *options, struct err *err)
 void window_url(const struct window *w, char url[WINDOW_URL_BYTES]);
 void window_code(struct window *w, bool read_only, char code[WINDOW_CODE_BYTES]);
 void window_revoke(struct window *w);
-void window_changed(struct window *w);
+/* A log of this session grew, or its state is another one; NULL: of none. */
+void window_changed(struct window *w, const char *id);
 /* A running call said something; end: bytes of that kind that it has said so far. */
 void window_said(struct window *w, const char *id, long call, bool thinking, uint64_t end,
                  struct str text);
