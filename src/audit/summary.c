@@ -424,6 +424,13 @@ static void summary_keep_spent(struct summary *s, const struct record *record) {
   s->spent = json_incref((json_t *)record_tree(record, MEMBER_SPENT));
 }
 
+const char *summary_resume_flags(struct str status) {
+  if (str_eq_c(status, "max_movements"))
+    return " --max-movements N";
+  bool judged = str_eq_c(status, "rule_no_match") || str_eq_c(status, "failed");
+  return judged ? " (or with your verdict: --rule N)" : "";
+}
+
 json_t *summary_spent(const struct summary *s) {
   return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
 }
@@ -451,6 +458,7 @@ static void on_session_stop(struct summary *s, const struct turn_line *line,
   summary_keep_spent(s, record);
   (void)snprintf(s->status, sizeof s->status, "%s", status);
   s->resumable = true;
+  s->asks = strcmp(reason, "question") == 0;
   s->answered = false;
   buf_clear(&s->message);
   buf_clear(&s->stop_class);

@@ -40,6 +40,7 @@ struct summary {
   json_t *spent;        /* as its last stop or end tells it; or NULL */
   char status[32];      /* running, stopped, or the outcome of its end or stop */
   bool resumable;       /* its last word is a stop */
+  bool asks;            /* that stop waits for a person's answer */
   bool answered;        /* it stopped, and an answer came since: somebody may be about to go on */
   struct buf message;   /* why it stopped or ended */
   struct buf stop_class;
@@ -63,6 +64,10 @@ int64_t summary_duration(const struct summary *s);
  * it.
  */
 void summary_exit(int status, int signal, struct buf *out);
+
+/* Returns what `segue resume` must or can be given besides the session, after a stop with this
+ * status: " --max-movements N"; or "". */
+const char *summary_resume_flags(struct str status);
 
 /* A new object of what the session has used: what the log says, or what was added up here. */
 json_t *summary_spent(const struct summary *s);

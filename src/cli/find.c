@@ -97,3 +97,19 @@ const char *find_shown(const char *path) {
   size_t n = strlen(cwd);
   return strncmp(path, cwd, n) == 0 && path[n] == '/' ? path + n + 1 : path;
 }
+
+const char *find_word_for(const char *path, char id[STORE_ID_BYTES]) {
+  enum { SHORT_ID_BYTES = 18 };
+  char where[PATHS_BYTES];
+  struct store_ref ref;
+  struct store store;
+  struct err ignored;
+  if (!store_ref_named(path, &ref) || !paths_logs(NULL, where, &ignored))
+    return find_shown(path);
+  store_of(&ref, &store);
+  store_ref_id(&ref, id);
+  if (id[0] == '\0' || strcmp(store.where, where) != 0)
+    return find_shown(path);
+  id[SHORT_ID_BYTES] = '\0';
+  return id;
+}

@@ -31,6 +31,10 @@ bool find_take_all(char *const *words, size_t count, const char *logs, const str
 /* Reads --since as select_since does; NULL changes nothing. */
 bool find_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
 
+/* Returns what a command finds this log by: the beginning of its id, as `ls` prints it, if it is in
+ * the usual folder; otherwise find_shown. Points into `path` or `id`. */
+const char *find_word_for(const char *path, char id[STORE_ID_BYTES]);
+
 /* Shortens a path below the current folder by that folder's name. Points into `path`. */
 const char *find_shown(const char *path);
 

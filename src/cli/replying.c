@@ -123,8 +123,9 @@ static int replying_tell(const struct cli_args *args, const char *action,
     cli_put_safe(stdout, id ? id : b.session);
     putchar('\n');
     if (!waits_for_daemon) {
+      char log_id[STORE_ID_BYTES];
       printf("  continue with: segue resume ");
-      cli_put_safe(stdout, find_shown(ref->name));
+      cli_put_safe(stdout, find_word_for(ref->name, log_id));
       putchar('\n');
     } else if (there == NULL) {
       printf("  it continues when its daemon runs\n");

@@ -223,14 +223,6 @@ void ui_drop(struct ui *ui) {
   live_deinit(&ui->live);
 }
 
-/* Says what a resume must or can be given besides the session. */
-static const char *resume_flags(const struct core *core) {
-  const enum session_outcome stop = core->outcome;
-  if (stop == END_MAX_MOVEMENTS)
-    return " --max-movements N";
-  return stop == END_RULE_NO_MATCH || stop == END_FAILED ? " (or with your verdict: --rule N)" : "";
-}
-
 /* Returns true if the script provider had no reply for a call: the same scenario would stop the
  * session again. */
 static bool lacks_replies(const struct core *core) {
@@ -255,8 +247,9 @@ static void budget_flags(const struct core *core, struct buf *out) {
 }
 
 static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
+  char id[STORE_ID_BYTES];
   fprintf(out, "%s: segue resume ", before);
-  cli_put_safe(out, find_shown(path));
+  cli_put_safe(out, find_word_for(path, id));
   fprintf(out, "%s\n", flags);
 }
 
@@ -279,8 +272,10 @@ static int finish(struct ui *ui, int signals) {
     struct buf flags = {0};
     if (core->stop_budget != NULL)
       budget_flags(core, &flags);
+    else if (lacks_replies(core))
+      buf_puts(&flags, " --scenario FILE");
     else
-      buf_puts(&flags, lacks_replies(core) ? " --scenario FILE" : resume_flags(core));
+      buf_puts(&flags, summary_resume_flags(str_from(ui->summary.status)));
     if (core->status == SESSION_STOPPED && core_question_count(core) > 0)
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)

@@ -306,6 +306,8 @@ static void setup_keep_name(void *ctx, const char *name, const char *folder) {
 
 static bool is_workflow_file(const char *path, const char *cwd, struct err *err) {
   struct stat st;
+  if (path[0] == '\0')
+    return err_set(err, ERR_USAGE, "WORKFLOW is empty: write a workflow's file or name");
   if (stat(path, &st) != 0) {
     struct setup_names names = {0};
     if (errno != ENOENT)

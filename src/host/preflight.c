@@ -11,6 +11,7 @@
 #include "host/reach.h"
 #include "host/sandbox.h"
 #include "host/worktree.h"
+#include "os/tmpdir.h"
 #include "provider/agent/agent.h"
 #include "provider/probe.h"
 #include "provider/ready.h"
@@ -98,7 +99,8 @@ struct flight {
   struct err_list *errors, *warnings;
   bool placed; /* what is being examined has a place in the file: */
   size_t movement;
-  char key[48]; /* of that movement, otherwise of the workflow */
+  char key[48];         /* of that movement, otherwise of the workflow */
+  bool starts_programs; /* each call of a program has a private folder */
 };
 
 /* --- telling --- */
@@ -361,8 +363,10 @@ static void check_part(void *ctx, const struct reach_part *part) {
   for (size_t i = 0; i < part->count; i++) {
     if (part->role != REACH_WORK)
       ok = check_judges(f, part, &part->who[i]) && ok;
-    preflight_check_sandbox(
-        f, m, capability_find(registry_capabilities(f->p->registry), part->who[i].provider), false);
+    const struct capability *c =
+        capability_find(registry_capabilities(f->p->registry), part->who[i].provider);
+    f->starts_programs |= c != NULL && c->touches_files;
+    preflight_check_sandbox(f, m, c, false);
     if (i == 0 || part->role == REACH_VOTE)
       preflight_check_options(f, part, part->who[i].provider);
   }
@@ -437,6 +441,7 @@ static void check_movement(struct flight *f, size_t i) {
   const struct movement *m = flight_movement(f, i);
   const struct invariants *invariants = m->structured ? m->structured->invariants : NULL;
   if (m->argv != NULL) {
+    f->starts_programs = true;
     flight_look_at(f, i, "command");
     if (strcmp(m->argv[0], "segue") != 0 &&
         !in_container(f, m, NULL, true)) /* segue is this program, see command.c */
@@ -468,6 +473,9 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
   for (size_t i = 0; p->looks && i < p->workflow->movement_count; i++)
     if (reachable[i])
       check_movement(&f, i);
+  f.placed = false;
+  if (p->looks && f.starts_programs && !tmpdir_check(&err))
+    flight_say(&f, errors, "%s", err.text);
   free(reachable);
   sort_by_place(errors);
   sort_by_place(warnings);

@@ -52,6 +52,20 @@ char *tmpdir_make(struct err *err) {
   return NULL;
 }
 
+bool tmpdir_check(struct err *err) {
+  struct buf own = {0};
+  struct stat st;
+  tmpdir_folder(&own);
+  bool ok = (lstat(own.p, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid()) ||
+            (stat(parent_dir(), &st) == 0 && S_ISDIR(st.st_mode) &&
+             access(parent_dir(), W_OK | X_OK) == 0);
+  buf_deinit(&own);
+  return ok || err_set(err, ERR_IO,
+                       "no temporary directory can be made in %.300s: set TMPDIR to a folder that "
+                       "you can write to",
+                       parent_dir());
+}
+
 static bool tmpdir_make_anew(const char *path) {
   struct stat st;
   struct err ignored;

@@ -1,4 +1,5 @@
 /* Writes a session: what it is, its turns on a time axis, what it used. */
+#include "audit/summary.h"
 #include "format/json_object.h"
 #include "view/words.h"
 #include "web/parts.h"
@@ -37,8 +38,10 @@ static void put_status(struct html *h, const struct view_session *v) {
   html_said(h, v->status);
   if (v->resumable || str_eq_c(v->status, "open")) {
     html_puts(h, ": continue with ");
-    buf_printf(&command, "segue resume %s%s", v->id,
-               v->resumable && v->submitted ? " --daemon" : "");
+    bool needs_more = v->resumable && str_eq_c(v->status, "max_movements");
+    buf_printf(&command, "segue resume %s%s%s", v->id,
+               v->resumable && v->submitted ? " --daemon" : "",
+               needs_more ? summary_resume_flags(v->status) : "");
     part_code(h, buf_view(&command));
   }
   HTML(h, "</dd>");

@@ -81,7 +81,7 @@ def what_cannot_be_held_is_an_error_before_the_start():
 
 def wrong_words_are_said():
     with Box() as box:
-        for keys, says in (("limits: {memory: '4'}", b"must be an amount of 16M to 1024T"), ("limits: {memory: 4}", b"in quotes"), ("limits: {memory: 1M}", b"16M to 1024T"),
+        for keys, says in (("limits: {memory: '4'}", b"must be an amount of 16M to 1024T"), ("limits: {memory: 4}", b"16M to 1024T"), ("limits: {memory: 1M}", b"16M to 1024T"),
                            ("limits: {memory: 4g}", b"such as 4G"), ("limits: {cpus: 0}", b"cpus"), ("limits: {pids: 1.5}", b"pids"),
                            ("limits: {memroy: 4G}", b"memory"), ("limits: 4G", b"limits"), ("limits: {pids: 4}", b"pids")):
             done, log = run(box, COUNT, keys)

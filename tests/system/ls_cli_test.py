@@ -159,6 +159,8 @@ def where_it_looked_is_said():
         flow = box.file("w.yaml", "name: w\nmovements:\n  - name: a\n    command: [echo, x]\n"
                         "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
         expect(box.segue("run", flow, "-q", "-l", "logs").returncode == 0, "it runs")
+        done = box.segue("ls", "-l", "logs", "--method", "human")
+        expect(done.stderr.decode() == f"no session matches in {box.cwd}/logs\n", done)
         done = box.segue("ls")
         expect(f"in another folder: segue ls --logs {box.cwd}/logs" in done.stderr.decode(), done)
         expect(b"another folder" not in box.segue("ls", "-l", "logs").stderr, "it was looked there")

@@ -34,6 +34,7 @@ def parse(path):
 def plain(text, box):
     text = text.replace(box.dir, "DIR")
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "ID", text)
+    text = re.sub(r"resume [0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}\b", "resume ID", text)
     return re.sub(r"\d+\.\d s\b", "T s", text)
 
 

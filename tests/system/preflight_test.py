@@ -158,7 +158,28 @@ def a_key_in_the_environment_is_one():
         expect("has no key" not in said and "no replies" in said, said)
 
 
+PROGRAM = """name: program
+movements:
+  - name: a
+    command: ["true"]
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def a_temporary_folder_is_needed_for_programs():
+    with Box() as box:
+        gone = {"TMPDIR": box.dir + "/gone"}
+        done = run(box, box.file("p.yaml", PROGRAM), "--json", env=gone)
+        said = [e["message"] for e in errors_of(done)]
+        expect(done.returncode == 2 and len(said) == 1 and "set TMPDIR to a folder" in said[0], done)
+        expect(box.log_paths() == [], "a session began")
+        scenario = box.file("s.yaml", "replies:\n  - text: fine\n")
+        text = FALLS.replace("[codex, script]", "script")
+        done = run(box, box.file("w.yaml", text), "--scenario", scenario, env=gone)
+        expect(done.returncode == 0, "nothing is started there", done)
+
+
 if __name__ == "__main__":
     sys.exit(main([all_at_once_with_places, the_daemon_says_the_same, one_of_a_list_is_enough,
                    nothing_is_started_for_it, flags_are_looked_at,
-                   a_key_in_the_environment_is_one]))
+                   a_key_in_the_environment_is_one, a_temporary_folder_is_needed_for_programs]))

@@ -57,6 +57,7 @@ def a_text_is_judged():
         for wrong, word in (({}, "text must be given"), ({**body, "rules": []}, "rules must be"),
                             ({**body, "rules": [1]}, "rules must be"), ({**body, "rule": "x"}, 'mean "rules"'),
                             ({**body, "stages": ["phase1_tga"]}, "phase1_tga"),
+                            ({"text": "x", "rules": RULES}, 'nothing can judge: give "provider", or only'),
                             ({**body, "provider": "nobody", "stages": ["ai_judge"]}, "nobody")):
             status, value = box.ask("POST", "/v1/judge", wrong)
             expect(status == 422 and word in json.dumps(value).replace('\\"', '"'), wrong, status, value)

@@ -427,7 +427,8 @@ static int ls_run(int argc, char **argv) {
     fprintf(stderr, "segue ls: %zu older logs were not checked; segue verify FOLDER checks all\n",
             ls.unproven);
   if (status == STATUS_COMPLETE && !ls.any && !ls.json) {
-    fputs("no sessions", stderr);
+    bool filtered = select_is_set(&ls.wanted) || ls.proven != NULL;
+    fputs(filtered ? "no session matches" : "no sessions", stderr);
     cli_put_safe(stderr, ls.where);
     fputc('\n', stderr);
   }

@@ -163,6 +163,17 @@ static void put_orphan(const struct show *s, struct buf *out) {
   buf_deinit(&message);
 }
 
+/* Names the command that takes a stopped session further, with the option that it needs. */
+static void put_way_on(const struct show *s, struct buf *out) {
+  const char *flags = summary_resume_flags(str_from(s->summary.status));
+  bool needed = flags[0] == ' ' && flags[1] == '-';
+  if (s->summary.asks)
+    buf_puts(out, ": segue inbox says what is asked");
+  else
+    buf_printf(out, ": segue resume%s%s continues%s", is_submitted(s) ? " --daemon" : "",
+               needed ? flags : "", needed ? "" : flags);
+}
+
 static void print_status(const struct show *s) {
   struct buf text = {0};
   const struct summary *sum = &s->summary;
@@ -175,8 +186,7 @@ static void print_status(const struct show *s) {
   if (!orphan && running && sum->open != NULL)
     buf_printf(&text, ": %s  %s", buf_c(&sum->open->movement), buf_c(&sum->open->now));
   else if (sum->resumable)
-    buf_puts(&text,
-             is_submitted(s) ? ": segue resume --daemon continues" : ": segue resume continues");
+    put_way_on(s, &text);
   buf_puts(&text, running ? ", last record after " : ", took ");
   append_elapsed(sum, &text);
   show_print_row(s, "status", buf_view(&text));
@@ -410,6 +420,16 @@ static bool show_follow(struct show *s, struct err *err) {
 
 /* --- the command --- */
 
+static void print_way_on(const struct show *s, const char *path) {
+  char id[STORE_ID_BYTES];
+  bool asks = s->summary.asks;
+  printf("  %s ",
+         asks ? "answer with: segue inbox, then segue answer" : "continue with: segue resume");
+  cli_put_safe(stdout, find_word_for(path, id));
+  printf("%s%s\n", !asks && is_submitted(s) ? " --daemon" : "",
+         asks ? "" : summary_resume_flags(str_from(s->summary.status)));
+}
+
 static int closing(struct show *s, const char *path) {
   if (s->movement == NULL && !s->json && !s->quiet && s->start != NULL) {
     print_header(s);
@@ -424,6 +444,8 @@ static int closing(struct show *s, const char *path) {
     }
     print_open(s, s->summary.open);
     turns_print_end(stdout, &s->summary, path, &s->look);
+    if (s->follow && s->summary.resumable) /* without it the status says so above */
+      print_way_on(s, path);
   }
   fflush(stdout);
   if (s->book.state == BOOK_DAMAGED && s->start == NULL) {

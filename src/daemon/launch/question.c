@@ -86,6 +86,26 @@ static json_t *judge_movement(const struct launch_body *p, json_t *rules) {
                    judge, "rules", rules);
 }
 
+/* Several labels need a model, unless only the text's own tag may decide. */
+static bool somebody_judges(const struct launch_body *p) {
+  const json_t *stages = json_object_get(p->body, "stages"), *item;
+  size_t labels = 0, i;
+  bool asks = stages == NULL;
+  json_array_foreach(stages, i, item) {
+    const char *stage = json_string_value(item);
+    asks |= stage != NULL && (strcmp(stage, "structured_output") == 0 ||
+                              strcmp(stage, "phase3_tag") == 0 || strcmp(stage, "ai_judge") == 0);
+  }
+  json_array_foreach(json_object_get(p->body, "rules"), i, item) {
+    labels += strncmp(json_string_value(item), "when(", 5) != 0;
+  }
+  return !asks || labels < 2 || json_object_get(p->body, "provider") != NULL ||
+         p->l->generation->user.provider != NULL ||
+         err_set(p->err, ERR_INVALID,
+                 "nothing can judge: give \"provider\", or only the stage phase1_tag, which needs "
+                 "none");
+}
+
 bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
                         struct err_list *errors) {
   static const char *const members[] = {
@@ -99,6 +119,10 @@ bool launch_parse_judge(struct launch *l, const json_t *body, struct err *err,
   json_t *rules = judge_rules(&p);
   if (rules == NULL)
     return false;
+  if (!somebody_judges(&p)) {
+    json_decref(rules);
+    return false;
+  }
   if (!json_is_true(json_object_get(body, "allow_secret")) &&
       !keys_check(NULL, buf_view(&l->given), l->generation->user.hidden, "allow_secret", err)) {
     json_decref(rules);

@@ -90,8 +90,19 @@ bool parse_want_text(struct parse *p, const char *what, const struct yaml_node *
   return false;
 }
 
+/* Quotes would not help a bare value that is no right one either way: `timeout: 90`. */
+static bool is_wrong_either_way(const struct key *k, const struct yaml_node *node,
+                                struct err *why) {
+  bool bare = node->kind == YAML_INTEGER || node->kind == YAML_REAL || node->kind == YAML_BOOL;
+  return bare && k->check != NULL && !k->check(node->text, why);
+}
+
 json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node) {
   struct err why;
+  if (is_wrong_either_way(k, node, &why)) {
+    REPORT(p, node, "%s %s", k->name, why.text);
+    return NULL;
+  }
   if (!parse_want_text(p, k->name, node))
     return NULL;
   if (k->type == KEY_TEXT)
