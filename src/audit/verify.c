@@ -73,6 +73,8 @@ const char *verify_state_name(enum verify_state state) {
 
 static bool check_schema(const struct verifier *v, const json_t *record, struct err *err) {
   struct schema_errors errors = {0};
+  if (json_integer_value(json_object_get(record, "v")) > RECORD_VERSION)
+    return err_set(err, ERR_CORRUPT, "its version is newer than this program reads");
   enum schema_status status = schema_check(v->schema, record, &errors);
   if (status != SCHEMA_OK) {
     char more[48] = "";

@@ -216,8 +216,13 @@ static bool label_ask(struct label_asked *a, long *key, struct err *err) {
   const struct rejudge_as as = {.max_reasks = -1};
   struct store_ref ref;
   store_ref(a->sample->store, a->turn->session, &ref);
-  if (!rejudge_read(&ref, &a->turn->turn, 1, &as, on_asked, a, err))
-    return err_wrap(err, "%s", a->turn->session);
+  if (!rejudge_read(&ref, &a->turn->turn, 1, &as, on_asked, a, err)) {
+    fprintf(stderr, "segue label: turn %ld of %s is left out: ", a->turn->turn, a->turn->session);
+    cli_put_safe(stderr, err->text);
+    fputc('\n', stderr);
+    *key = KEY_SKIP;
+    return true;
+  }
   show_screen(a);
   *key = ask_key(a->made->core.workflow->movements[0].rule_count);
   bool ok = *key < 0 || label_answer(a, *key, err);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_BYTES = 16 * 1024, TAIL_BYTES = 8 * 1024 };
+enum { HEAD_BYTES = 16 * 1024, TAIL_BYTES = 8 * 1024, TAIL_WHOLE_BYTES = 1024 * 1024 };
 
 /* --- records --- */
 
@@ -416,21 +416,21 @@ static bool feed_first(struct brief *b, struct str line) {
   return true;
 }
 
-/* Feeds the first line; reads more until it is whole. */
+/* Feeds the first line, if it is whole. */
 static bool feed_head(struct brief *b, const struct log_reader *r, uint64_t size,
                       struct buf *text) {
-  const char *end = NULL;
-  for (size_t n = HEAD_BYTES; end == NULL; n *= 8) {
-    size_t have = n < size ? n : (size_t)size;
-    if (have > LIMIT_LOG_LINE_BYTES)
-      have = LIMIT_LOG_LINE_BYTES;
-    if (!read_at(r, 0, have, text))
-      return false;
-    end = memchr(text->p, '\n', text->n);
-    if (end == NULL && (have == size || n > LIMIT_LOG_LINE_BYTES))
+  size_t have = HEAD_BYTES < size ? HEAD_BYTES : (size_t)size;
+  if (!read_at(r, 0, have, text))
+    return false;
+  const char *nl = memchr(text->p, '\n', text->n);
+  uint64_t end = (uint64_t)(nl != NULL ? nl - text->p : 0);
+  if (nl == NULL) {
+    uint64_t until = size < LIMIT_LOG_LINE_BYTES ? size : LIMIT_LOG_LINE_BYTES;
+    end = reader_line_end(r, have, until);
+    if (end >= until || !read_at(r, 0, (size_t)end, text))
       return false;
   }
-  return feed_first(b, (struct str){text->p, (size_t)(end - text->p)});
+  return feed_first(b, (struct str){text->p, (size_t)end});
 }
 
 static bool feed_line_whole(struct brief *b, struct str line) {
@@ -470,14 +470,34 @@ static bool feed_line(struct brief *b, struct str line) {
   return g.movement.n > 0;
 }
 
+/* Feeds the whole lines that begin after the line that byte `from` is in, one in memory at a time.
+ * Returns true if one names the movement. */
+static bool feed_lines(struct brief *b, struct log_reader *r, uint64_t from, uint64_t size) {
+  struct str line;
+  bool names = false;
+  uint64_t end = reader_line_end(r, from, size);
+  b->bytes = end < size ? end + 1 : from;
+  reader_from(r, end < size ? end + 1 : size);
+  while (reader_next(r, &line) && r->whole) {
+    names = feed_line(b, line) || names;
+    b->bytes = r->offset + line.n + 1;
+  }
+  return names;
+}
+
 /* Feeds the last whole lines; reads more until one names the movement, or all are read. */
-static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size,
-                      struct buf *text) {
+static bool feed_tail(struct brief *b, struct log_reader *r, uint64_t size, struct buf *text) {
   b->partial = true;
   for (uint64_t want = TAIL_BYTES;; want *= 8) {
-    if (want > LIMIT_LOG_LINE_BYTES)
+    bool last = want >= LIMIT_LOG_LINE_BYTES;
+    if (last)
       want = LIMIT_LOG_LINE_BYTES;
     uint64_t from = want < size ? size - want : 0;
+    if (want > TAIL_WHOLE_BYTES) {
+      if (feed_lines(b, r, from, size) || from == 0 || last)
+        return r->error == 0;
+      continue;
+    }
     if (!read_at(r, from, (size_t)(size - from), text))
       return false;
     size_t end = text->n;
@@ -493,7 +513,7 @@ static bool feed_tail(struct brief *b, const struct log_reader *r, uint64_t size
       (void)str_next_line(&rest); /* the first line was already fed */
     while (rest.p != NULL && rest.n > 0)
       names = feed_line(b, str_next_line(&rest)) || names;
-    if (from == 0 || names || want == LIMIT_LOG_LINE_BYTES)
+    if (from == 0 || names)
       return true;
   }
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 64 * 1024 };
+enum { CHUNK_BYTES = 64 * 1024, LONG_BYTES = 1024 * 1024 };
 
 static _Thread_local bool reads_nothing;
 
@@ -44,8 +44,31 @@ static bool read_more(struct log_reader *r) {
   return n > 0;
 }
 
+uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until) {
+  char *chunk = xmalloc(CHUNK_BYTES);
+  while (at < until) {
+    uint64_t want = until - at < CHUNK_BYTES ? until - at : CHUNK_BYTES;
+    ssize_t n = reader_read(r, at, chunk, (size_t)want);
+    const char *nl = n > 0 ? memchr(chunk, '\n', (size_t)n) : NULL;
+    if (n <= 0)
+      break;
+    at += (uint64_t)(nl != NULL ? nl - chunk : n);
+    if (nl != NULL)
+      break;
+  }
+  free(chunk);
+  return at;
+}
+
+/* Returns true if the line, of which n bytes are read, is longer than any may be. It is looked at
+ * before there is memory for it. */
+static bool reader_is_too_long(const struct log_reader *r, size_t n) {
+  return reader_line_end(r, r->offset + n, r->offset + r->max + 1) > r->offset + r->max;
+}
+
 bool reader_next(struct log_reader *r, struct str *line) {
   size_t scanned = 0;
+  bool looked = false;
   assert(r->raw != NULL && r->start >= r->line_at);
   r->offset += r->start - r->line_at;
   r->line_at = r->start;
@@ -60,10 +83,11 @@ bool reader_next(struct log_reader *r, struct str *line) {
       return true;
     }
     scanned = n;
-    if (scanned > r->max) {
+    if (scanned > r->max || (!looked && scanned > LONG_BYTES && reader_is_too_long(r, n))) {
       r->too_long = true;
       return false;
     }
+    looked = scanned > LONG_BYTES;
     if (!r->eof && read_more(r))
       continue;
     if (n == 0)

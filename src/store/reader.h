@@ -40,6 +40,9 @@ uint64_t reader_bytes(const struct log_reader *r);
 ssize_t reader_read(const struct log_reader *r, uint64_t at, char *out, size_t max);
 bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t n) MUST_CHECK;
 
+/* Finds the first newline in the bytes [at, until); else returns `until`, or where the log ends. */
+uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until);
+
 /* A place between two records. */
 struct reader_place {
   uint64_t at;  /* byte */

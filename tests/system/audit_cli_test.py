@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import sqlite3
+import subprocess
 import sys
 
 from audit_logs import METHOD, START_MS, ZERO, Log, Maker, dump, session_id, write
@@ -304,6 +305,37 @@ def hostile():
         del paths
 
 
+def bounded(box, *words):
+    """Runs a command in 64 MiB of memory."""
+    def limit():
+        if "asan" not in BUILD and "tsan" not in BUILD:
+            resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
+
+    return subprocess.run([BUILD + "/segue", *words], env=box.env, capture_output=True, text=True, timeout=600,
+                          stdin=subprocess.DEVNULL, preexec_fn=limit)
+
+
+def lines_that_are_too_long():
+    """A line over the limit, as the first, in the middle or torn at the end, costs no command the memory for it."""
+    with Box() as box:
+        write(box.logs, 3, 4, seed=5)
+        long = b'{"v":1,"x":"' + b"a" * 100_000_000
+        for n, at, end in ((900, 0, b'"}\n'), (901, 2, b'"}\n'), (902, 2, b"")):
+            lines = Maker(7).session(n, 3).bytes().splitlines(keepends=True)
+            with open(f"{box.logs}/{session_id(n)}.ndjson", "wb") as f:
+                f.write(b"".join(lines[:at]) + long + end)
+        one = f"{box.logs}/{session_id(901)}.ndjson"
+        for words_of, status, said in (
+                (["ls", "-l", box.logs], 0, session_id(900)[:18]), (["verify", box.logs], 1, "it is longer than"),
+                (["audit", box.logs], 0, "3 unreadable"), (["audit", "--kept", box.logs], 0, "3 unreadable"),
+                (["replay", box.logs], 1, "judgments in 6 sessions"), (["report", box.logs, "-o", box.dir + "/o"], 1, ""),
+                (["report", one, "--format", "md"], 1, "not what was written"), (["show", one], 1, "longer than"),
+                (["agree", box.logs], 0, "too few"), (["compare", one, one], 1, "longer than")):
+            done = bounded(box, *words_of)
+            expect(done.returncode == status, words_of, done.returncode, done.stderr[-300:])
+            expect(said in done.stdout + done.stderr, words_of, said, done.stdout[-800:], done.stderr[-500:])
+
+
 def one_large_log():
     """More judgments than are kept of one log, more words than are kept at all, in bounded memory."""
     with Box() as box:
@@ -321,13 +353,7 @@ def one_large_log():
         with open(f"{box.logs}/{session_id(3)}.ndjson", "wb") as f:
             f.write(log.bytes())
 
-        def bounded():
-            if "asan" not in BUILD and "tsan" not in BUILD:
-                resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
-
-        import subprocess
-        done = subprocess.run([BUILD + "/segue", "audit", box.logs, "--by", "movement,stage,outcome", "--json"],
-                              env=box.env, capture_output=True, text=True, timeout=600, preexec_fn=bounded)
+        done = bounded(box, "audit", box.logs, "--by", "movement,stage,outcome", "--json")
         expect(done.returncode == 0, done.returncode, done.stderr[-300:])
         got = json.loads(done.stdout)
         expect(got["totals"]["judgments"] == turns, got["totals"]["judgments"])
@@ -447,4 +473,4 @@ def schema():
 
 if __name__ == "__main__":
     sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
-          one_large_log, words, errors, schema_once, schema]))
+          lines_that_are_too_long, one_large_log, words, errors, schema_once, schema]))

@@ -4,6 +4,7 @@ weighs what was drawn so that its shares are those of all judgments."""
 import json
 import os
 import pty
+import signal
 import sys
 
 from support import SEGUE, Box, expect, main, need_build, records
@@ -132,6 +133,40 @@ def keys():
         expect([r["rule"] for r in labels(box)] == [1], labels(box))
 
 
+def killed():
+    """What was answered is on the disk when the next question is there."""
+    with Box() as box:
+        made(box, 3, 0)
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(box.cwd)
+            os.execve(SEGUE, [SEGUE, "label", box.logs, "--sample", "3", "--as", "ann"], {**box.env, "TERM": "xterm"})
+        seen = b""
+        for n in (1, 2, 3):
+            while seen.count(b"q quits)?") < n:
+                seen += os.read(fd, 4096)
+            os.write(fd, b"1" if n < 3 else b"")
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(fd)
+        expect(len(labels(box)) == 2, labels(box))
+        text = sample(box, ["2"], "3", "--as", "ann")
+        expect("3 of 3 labelled" in text and sorted(r["rule"] for r in labels(box)) == [1, 1, 2], text)
+
+
+def a_turn_that_cannot_be_read():
+    """It is named and left out; the others are asked."""
+    with Box() as box:
+        flow = box.file("two.yaml", FLOW)
+        for text in ("looked", "looked " * 20000):  # the long one is a blob
+            script = box.file("s.json", json.dumps({"replies": [{**SURE[0], "text": text}, SURE[1]]}))
+            box.segue("run", flow, "--scenario", script, "--logs", box.logs, "--cwd", box.cwd)
+        for name in os.listdir(box.logs + "/blobs"):
+            os.unlink(f"{box.logs}/blobs/{name}")
+        text = sample(box, ["1"], "2", "--as", "ann")
+        expect("1 of 2 labelled" in text and "is left out: cannot open the blob" in text, text)
+
+
 def mistakes():
     with Box() as box:
         made(box, 2, 1)
@@ -150,4 +185,4 @@ def mistakes():
 
 
 if __name__ == "__main__":
-    sys.exit(main([weighed, same_sample, keys, mistakes]))
+    sys.exit(main([weighed, same_sample, keys, killed, a_turn_that_cannot_be_read, mistakes]))

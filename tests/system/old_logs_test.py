@@ -104,6 +104,7 @@ def one_of_a_version_to_come():
             lines.append(body + ',"hash":"' + before + '"}\n')
         with open(path, "w", encoding="utf-8") as f:
             f.writelines(lines)
+        expect("record 1: its version is newer" in box.segue("verify", path).stdout.decode(), "verify says why")
         done = box.segue("verify", path)
         expect(done.returncode == 1 and b"bad" in done.stdout, done.stdout)
         done = box.segue("resume", path, "-s", f"{LOGS}/{VERSIONS[-1]}/scenario.yaml")

@@ -58,6 +58,33 @@ static void statpsych_two_by_two(void **state) {
   near_to(k.high, 0.8196303, 1e-6);
 }
 
+/* Cohen, Educational and Psychological Measurement 20 (1960), as counts of 200: kappa .492; the
+ * same kind of table in Fleiss, Cohen and Everitt (1969): kappa .429, variance .002885. */
+static void cohen_and_fleiss_tables(void **state) {
+  (void)state;
+  static const int cohen[] = {88, 14, 18, 10, 40, 10, 2, 6, 12};
+  static const int everitt[] = {106, 10, 4, 22, 28, 10, 2, 12, 6};
+  struct kappa k = of(cohen, 3);
+  near_to(k.kappa, 0.492, 0.0005);
+  k = of(everitt, 3);
+  near_to(k.kappa, 0.429, 0.0005);
+  near_to(pow((k.high - k.low) / 2 / 1.959964, 2), 0.002885, 0.000001);
+}
+
+/* Landis and Koch, Biometrics 33 (1977), 159-174: two neurologists, patients of Winnipeg (kappa
+ * .208, standard error .050) and of New Orleans (.297, .079). */
+static void landis_and_koch_patients(void **state) {
+  (void)state;
+  static const int winnipeg[] = {38, 5, 0, 1, 33, 11, 3, 0, 10, 14, 5, 6, 3, 7, 3, 10};
+  static const int orleans[] = {5, 3, 0, 0, 3, 11, 4, 0, 2, 13, 3, 4, 1, 2, 4, 14};
+  struct kappa k = of(winnipeg, 4);
+  near_to(k.kappa, 0.208, 0.0005);
+  near_to((k.high - k.low) / 2 / 1.96, 0.050, 0.001);
+  k = of(orleans, 4);
+  near_to(k.kappa, 0.297, 0.0005);
+  near_to((k.high - k.low) / 2 / 1.96, 0.079, 0.001);
+}
+
 /* Newcombe, Statistics in Medicine 17 (1998), table I, method 3: 81 of 263 from .2553 to .3662, 15
  * of 148 from .0624 to .1605, 0 of 20 from 0 to .1611, 1 of 29 from .0061 to .1718. */
 static void newcombe_shares(void **state) {
@@ -201,6 +228,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sas_skin_condition),
                                      cmocka_unit_test(fleiss_diagnoses),
                                      cmocka_unit_test(statpsych_two_by_two),
+                                     cmocka_unit_test(cohen_and_fleiss_tables),
+                                     cmocka_unit_test(landis_and_koch_patients),
                                      cmocka_unit_test(strata_by_hand),
                                      cmocka_unit_test(one_stratum_is_a_plain_sample),
                                      cmocka_unit_test(samples_of_a_known_truth),

@@ -93,6 +93,8 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
   view_folder_init(&f);
   bool ok = view_folder_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
   if (ok) {
+    for (size_t i = 0; i < f.count; i++)
+      r->bad |= str_eq_c(f.rows[i].status, "bad");
     view_folder_finish(&f);
     fit_folder(&f);
     report_folder(&r->report, &f, str_from(where));
