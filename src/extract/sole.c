@@ -46,6 +46,15 @@ static struct str skip_reasoning(struct str s) {
   return sole_trim((struct str){s.p + closed, s.n - closed});
 }
 
+/* Is it the name of what a fence around JSON may say that it holds? */
+static bool is_json_kind(struct str name) {
+  static const char *const kinds[] = {"json", "jsonc", "json5", "text", "txt", ""};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (str_eq_fold(name, kinds[i]))
+      return true;
+  return false;
+}
+
 /* s without the fence around it; false when none is */
 static bool unwrap_fence(struct str *s) {
   size_t ticks = 0, end = s->n, start;
@@ -59,6 +68,8 @@ static bool unwrap_fence(struct str *s) {
     return false;
   for (start = ticks; start < end && !jscan_one_of(" \t\r\n{[(\"", s->p[start]);)
     start++; /* the name of its language */
+  if (!is_json_kind((struct str){s->p + ticks, start - ticks}))
+    return false;
   *s = sole_trim((struct str){s->p + start, end - start});
   return true;
 }
@@ -116,9 +127,7 @@ static json_t *value_alone(struct str s, bool *duplicate) {
 /* Takes v over; gives what it wraps, or v itself. */
 static json_t *unwrap_value(json_t *v, bool *duplicate) {
   json_t *inner = NULL;
-  if (json_is_array(v) && json_array_size(v) == 1) {
-    inner = json_incref(json_array_get(v, 0));
-  } else if (json_is_object(v) && json_is_string(json_object_get(v, "name"))) {
+  if (json_is_object(v) && json_is_string(json_object_get(v, "name"))) {
     inner = json_object_get(v, "arguments");
     if (inner == NULL)
       inner = json_object_get(v, "parameters");
@@ -225,17 +234,6 @@ static bool has_words(struct str reply, size_t from, size_t to) {
   return false;
 }
 
-/* Words that run up to a value make it a part of their sentence ("I cannot say {...}"); a colon
- * ends the sentence and hands the value over. */
-static bool hands_over(struct str reply, size_t line, size_t from) {
-  while (from > line && memchr(" \t\"'`*", reply.p[from - 1], 6) != NULL)
-    from--;
-  struct str before = {reply.p + line, from - line};
-  const struct str wide = STR("\xEF\xBC\x9A"); /* the full-width colon */
-  return (before.n > 0 && before.p[before.n - 1] == ':') ||
-         (before.n >= wide.n && memcmp(before.p + before.n - wide.n, wide.p, wide.n) == 0);
-}
-
 /* Takes what may stand before a value on its line: blanks, a list mark, bold and code, an
  * element that answers come in, the end of a reasoning section. */
 static struct str value_lead(struct str s) {
@@ -243,6 +241,8 @@ static struct str value_lead(struct str s) {
     size_t closed = 0, skip = 0;
     if (memchr(" \t*_`\r", s.p[0], 6) != NULL)
       skip = 1;
+    else if (str_starts(s, "->") || str_starts(s, "\xE2\x86\x92")) /* an arrow */
+      skip = s.p[0] == '-' ? 2 : 3;
     else if (s.n >= 2 && memchr("-+", s.p[0], 2) != NULL && s.p[1] == ' ')
       skip = 2;
     else if (extract_tag_at(s.p, s.n, 0, &closed) != EXTRACT_TAG_NO && closed <= s.n)
@@ -255,33 +255,79 @@ static struct str value_lead(struct str s) {
   return s;
 }
 
+/* Words that run up to a value make it a part of their sentence ("I cannot say {...}"); a colon
+ * ends the sentence and hands the value over, if it does so as the writer's own verdict. */
+static bool hands_over(struct str reply, size_t line, size_t from) {
+  while (from > line && memchr(" \t\"'`*", reply.p[from - 1], 6) != NULL)
+    from--;
+  struct str before = {reply.p + line, from - line};
+  return (str_ends(before, ":") || str_ends(before, "\xEF\xBC\x9A")) && /* full-width */
+         tag_hands_over(value_lead(before), NULL);
+}
+
 /* Is this the line of a fence around something else than JSON, or one that makes the next line
  * somebody's words: a quotation, markup, a comment? */
 static bool line_is_foreign(struct str line) {
-  static const char *const marks[] = {">", ":::", ".. ", "//", "/*", "<!"};
-  static const char *const kinds[] = {"json", "jsonc", "json5", "text", "txt", ""};
+  static const char *const marks[] = {">", ":::", ".. ", "/*", "<!"};
   line = sole_trim(line);
   for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
     if (str_starts(line, marks[i]))
       return true;
   if (str_starts(line, "<"))
     return value_lead(line).n > 0;
+  if (str_starts(line, "//")) /* a comment of the value, unless it calls it a sample */
+    return tag_takes_back(line);
   if (!str_starts(line, "```") && !str_starts(line, "~~~"))
     return false;
   char mark = line.p[0];
   while (line.n > 0 && line.p[0] == mark)
     line = (struct str){line.p + 1, line.n - 1};
-  line = sole_trim(line);
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (str_eq_fold(line, kinds[i]))
-      return false;
-  return true;
+  return !is_json_kind(sole_trim(line));
+}
+
+/* The line that ends before `end`; *start: where it begins. */
+static struct str line_before(struct str reply, size_t end, size_t *start) {
+  size_t at = end > 0 ? end - 1 : 0; /* its newline */
+  for (*start = at; *start > 0 && reply.p[*start - 1] != '\n';)
+    --*start;
+  return (struct str){reply.p + *start, at - *start};
+}
+
+/* Is the line above, but for blank ones, one that shows or announces what is somebody else's?
+ * Fences around JSON do not part the two. */
+static bool is_below_foreign(struct str reply, size_t line) {
+  for (size_t start; line > 0; line = start) {
+    struct str text = sole_trim(line_before(reply, line, &start));
+    bool fence = str_starts(text, "```") || str_starts(text, "~~~");
+    if (fence && line_is_foreign(text))
+      return true;
+    if (!fence && !tag_line_is_empty(text))
+      return tag_shows_output(text) || (!str_starts(text, "//") && tag_points_below(text, NULL));
+  }
+  return false;
+}
+
+/* Is a quotation, an element or a here-document open where the line `line` begins? */
+static bool is_in_block(struct str reply, size_t line) {
+  struct tag_blocks blocks = {0};
+  struct str rest = {reply.p, line};
+  for (struct str s = str_next_line(&rest); s.p != NULL; s = str_next_line(&rest))
+    if (!answer_element(sole_trim(s)))
+      tag_blocks_line(&blocks, s);
+  return tag_blocks_open(&blocks);
+}
+
+/* Do the words above make the value somebody else's? */
+static bool is_foreign_words(struct str reply, size_t from) {
+  while (from > 0 && reply.p[from - 1] != '\n')
+    from--;
+  return is_below_foreign(reply, from) || is_in_block(reply, from);
 }
 
 /* A value among words counts by its form, as a tag does: nothing but a lead-in before it on its
  * line, and no line of quotation or markup above. */
 static bool stands_alone(struct str reply, size_t from) {
-  size_t line = from, above;
+  size_t line = from;
   while (line > 0 && reply.p[line - 1] != '\n')
     line--;
   struct str before = value_lead((struct str){reply.p + line, from - line});
@@ -289,11 +335,8 @@ static bool stands_alone(struct str reply, size_t from) {
     return false;
   if (before.n > 0 && line_is_foreign(before))
     return false;
-  if (line == 0)
-    return true;
-  for (above = line - 1; above > 0 && reply.p[above - 1] != '\n';)
-    above--;
-  return !line_is_foreign((struct str){reply.p + above, line - 1 - above});
+  size_t above;
+  return line == 0 || !line_is_foreign(line_before(reply, line, &above));
 }
 
 /* "Verdict:" hands a value over and says nothing about it. */
@@ -311,12 +354,24 @@ static bool is_lead_in(struct str before) {
   return before.n == 0;
 }
 
+/* Do words behind the value share its line, or take it back? */
+static bool is_doubted(struct str reply, size_t to) {
+  struct str rest = {reply.p + to, reply.n - to};
+  const char *nl = memchr(rest.p, '\n', rest.n);
+  size_t end = nl ? to + (size_t)(nl - rest.p) : reply.n;
+  const char *tag = memchr(rest.p, '[', end - to); /* one beside it is weighed as a tag */
+  if (memchr(rest.p, '?', end - to) != NULL)
+    return true;
+  return has_words(reply, to, tag ? (size_t)(tag - reply.p) : end) || tag_takes_back(rest);
+}
+
 static bool is_mention(struct str reply, size_t from, size_t to) {
   size_t line = from, end = to;
   while (line > 0 && reply.p[line - 1] != '\n')
     line--;
   while (end < reply.n && reply.p[end] != '\n')
     end++;
+  line = from - value_lead((struct str){reply.p + line, from - line}).n;
   if (has_words(reply, line, from) && !hands_over(reply, line, from))
     return true;
   bool words =
@@ -398,8 +453,11 @@ static void read_words(struct sole *s, struct str reply, const struct extract_ch
       s->outcome = SOLE_MENTION;
     else if (stands_in_report(check, r.value, piece, report))
       s->outcome = SOLE_ECHO;
+    else if (r.valid && is_foreign_words(reply, r.offset))
+      s->outcome = SOLE_MENTION;
     else
       s->value = json_incref(r.value);
+    s->doubted = is_doubted(reply, r.offset + r.length);
   } else if (r.error.code == EXTRACT_ERR_NO_JSON || r.error.code == EXTRACT_ERR_WRONG_ROOT ||
              r.error.code == EXTRACT_ERR_REASONING) {
     s->outcome = SOLE_NOTHING;

@@ -118,13 +118,41 @@ static struct str up_to_last_line(struct str text) {
   return text;
 }
 
+static bool has_byte_of(struct str s, const char *bytes) {
+  for (size_t i = 0; i < s.n; i++)
+    if (s.p[i] != '\0' && strchr(bytes, s.p[i]) != NULL)
+      return true;
+  return false;
+}
+
+/* Without a signature: the line "-- " and one of a few words that take nothing back. */
+static struct str without_signature(struct str text) {
+  enum { SIGNATURE_BYTES = 40 };
+  const char *nl = text.n > 0 ? memrchr(text.p, '\n', text.n) : NULL;
+  if (nl == NULL)
+    return text;
+  struct str above = {text.p, (size_t)(nl - text.p)}, line = {nl + 1, text.n - above.n - 1};
+  const char *mark = memrchr(above.p, '\n', above.n);
+  if (mark == NULL || line.n > SIGNATURE_BYTES || has_byte_of(line, ".,;:!?[]") ||
+      tag_takes_back(line))
+    return text;
+  struct str dashes = trim_end((struct str){mark + 1, (size_t)(nl - mark - 1)});
+  if (!str_eq_c(dashes, "--"))
+    return text;
+  return up_to_last_line((struct str){text.p, (size_t)(mark - text.p)});
+}
+
 /* --- the pass --- */
 
 struct pass {
   const struct tag_query *query;
   struct str text; /* up to the end of its last line */
   struct fence fence;
-  bool pointed;       /* the last line that is not blank speaks of the next one */
+  bool pointed;   /* the last line that says something speaks of the next one */
+  bool announced; /* so does a line of this paragraph, no list and no table between */
+  size_t lines;   /* of this paragraph, so far */
+  char above;     /* what the line above begins with; NUL: none, or it is blank */
+  struct tag_blocks blocks;
   bool foreign;       /* a line of this paragraph begins with the mark of foreign text */
   bool foreign_above; /* so did the paragraph before the blank line */
   /* The last two lines of the form, before the last line, that differ in their number: whatever
@@ -134,11 +162,25 @@ struct pass {
   struct tag_result *out;
 };
 
-static bool begins_foreign(struct str line) {
-  size_t indent = run_length(line.p, line.n, ' ');
-  struct str rest = {line.p + indent, line.n - indent};
-  return str_starts(rest, ">") || str_starts(rest, "<") || str_starts(rest, ".. ") ||
-         str_starts(rest, ":::");
+static void keep_doubt(struct pass *pass, const struct tag_place *place) {
+  if (pass->before_count > 0 && pass->before[0].number != place->number) {
+    pass->before[1] = pass->before[0];
+    pass->before_count = 2;
+  }
+  pass->before_count += pass->before_count == 0;
+  pass->before[0] = *place;
+}
+
+static bool is_offered(const struct tag_query *query, long number) {
+  for (size_t i = 0; i < query->word_count; i++)
+    if (query->words[i].number == number)
+      return true;
+  return false;
+}
+
+static bool is_not_foreign(const struct pass *pass) {
+  return !pass->foreign && !pass->foreign_above && !pass->pointed && !pass->announced &&
+         !tag_blocks_open(&pass->blocks);
 }
 
 static void take_line(struct pass *pass, size_t at, struct str line) {
@@ -147,18 +189,16 @@ static void take_line(struct pass *pass, size_t at, struct str line) {
   const char *cr = last ? NULL : memchr(line.p, '\r', line.n);
   if (cr != NULL) /* the end of a line to those who use it so */
     line.n = (size_t)(cr - line.p);
-  if (memchr(line.p, '[', line.n) == NULL ||
-      !tag_line_read(trim_end(line), pass->query, last, &place))
+  bool tag = memchr(line.p, '[', line.n) != NULL &&
+             tag_line_read(trim_end(line), pass->query, last, &place) &&
+             (line.p[0] != '|' || pass->above == '|') && (line.p[0] != '+' || pass->above != '-');
+  if (!tag && (last || !tag_line_number(line, pass->query, false, &place) ||
+               !is_offered(pass->query, place.number)))
     return;
   place.offset += at;
   if (!last) {
-    if (pass->before_count > 0 && pass->before[0].number != place.number) {
-      pass->before[1] = pass->before[0];
-      pass->before_count = 2;
-    }
-    pass->before_count += pass->before_count == 0;
-    pass->before[0] = place;
-  } else if (!pass->foreign && !pass->foreign_above && !pass->pointed) {
+    keep_doubt(pass, &place);
+  } else if (is_not_foreign(pass)) {
     pass->out->found = true;
     pass->out->tag = place;
   }
@@ -185,7 +225,8 @@ static size_t reasoning_at(struct pass *pass, size_t at, struct str line) {
       continue;
     if (i > 0) /* before a closer */
       take_line(pass, at, (struct str){line.p, i});
-    pass->foreign = pass->foreign_above = false;
+    pass->foreign = pass->foreign_above = pass->pointed = pass->announced = false;
+    pass->blocks = (struct tag_blocks){0};
     return closed == SIZE_MAX ? SIZE_MAX : closed - at;
   }
   return 0;
@@ -198,18 +239,35 @@ static void look_at_line(struct pass *pass, size_t at, struct str line) {
     return;
   }
   pass->fence = fence_opened(line);
-  if (pass->fence.mark)
+  if (pass->fence.mark) {
+    pass->pointed = pass->announced = false; /* the fence holds what was announced */
     return;
+  }
   if (is_blank(line.p, line.n)) {
     pass->foreign_above |= pass->foreign;
-    pass->foreign = false;
+    pass->foreign = pass->announced = false;
+    pass->above = '\0';
+    pass->lines = 0;
+    tag_blocks_line(&pass->blocks, line);
     return;
   }
   if (line.p[0] != ' ')
     pass->foreign_above = false;
   take_line(pass, at, line);
-  pass->foreign |= begins_foreign(line);
-  pass->pointed = at + line.n < pass->text.n && tag_points_below(line);
+  if (at + line.n == pass->text.n)
+    return;
+  tag_blocks_line(&pass->blocks, line);
+  pass->above = line.p[0];
+  if (tag_line_is_empty(line))
+    return;
+  bool foreign = tag_begins_foreign(line);
+  pass->foreign |= foreign;
+  pass->pointed = tag_points_below(line, pass->query) || (foreign && tag_shows_output(line));
+  bool starts = pass->lines++ == 0; /* its paragraph */
+  if (starts)
+    pass->announced = pass->pointed && tag_opens_text(line);
+  else
+    pass->announced &= line.p[0] != '|' && list_markers(line.p, line.n) == 0;
 }
 
 static void look_at_lines(struct pass *pass) {
@@ -253,13 +311,20 @@ static void find_mentions(struct str text, struct str name, struct tag_result *o
   }
 }
 
+/* Without the byte order mark at the start. */
+static struct str without_mark(struct str text) {
+  size_t mark = str_starts(text, "\xEF\xBB\xBF") ? 3 : 0;
+  return (struct str){text.p + mark, text.n - mark};
+}
+
 void tag_read(struct str text, const struct tag_query *query, struct tag_result *out) {
   assert(query->name.n == 0 || query->name.p != NULL);
   *out = (struct tag_result){0};
   if (query->name.n == 0 || text.n == 0)
     return;
-  struct pass pass = {.query = query, .text = up_to_last_line(text), .out = out};
-  size_t start = 0;
+  struct str said = without_mark(text);
+  struct pass pass = {.query = query, .text = without_signature(up_to_last_line(said)), .out = out};
+  size_t start = (size_t)(said.p - text.p);
   if (query->scope == TAG_REPLY) {
     struct str trimmed = str_trim(pass.text), inner = without_fence(trimmed);
     if (inner.p != trimmed.p) {

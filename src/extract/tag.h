@@ -3,21 +3,31 @@
  * What counts is a rule of form. The last line that holds more than ---, *** or emoji must read,
  * after at most three spaces and a list mark:
  *
- *   [emoji] [lead-in and : or dash] TAG [. or !] [emoji, or that rule's own words]
+ *   [emoji] [lead-in and : or dash] [arrow] TAG [. or !] [emoji, or that rule's own words]
  *
- * - Lead-ins are the words of tag_words.c ("Verdict", "Final status", "判定"); a heading needs one.
+ * - Lead-ins are the words of tag_words.c ("Verdict", "Final status", "判定"); a heading of one #,
+ *   which may be a comment, needs one.
+ * - In a row below another row of a table, the cell before the tag's is a lead-in.
  * - The rule's own words may be in parentheses or after a dash.
  * - Bold, italic and inline code may wrap any part.
- * - One space after the tag's colon, and end-of-turn tokens at the end of the text, are allowed.
+ * - One space after the tag's colon, a byte order mark before the text, end-of-turn tokens at its
+ *   end and a signature ("-- ", then one short line) are allowed.
  * - Anything else on the line, even a control or invisible character, makes it no verdict.
  *
- * The line does not count in a fence, in reasoning (<think> and its relatives), below a line that
- * begins with >, <, ".. " or ::: with no blank line between, or below one that refers to the next
- * line ("Ignore the next line"). An indented line belongs to what is above it, even across a blank
- * line. A judge's reply may be a single fence.
+ * The line does not count where it may be somebody else's:
+ * - in a fence or in reasoning (<think> and its relatives); a judge's reply may be a single fence;
+ * - while a quotation, """, an element, a comment or a here-document is open;
+ * - below a line, with no blank line between, that begins as quotations, markup, diffs, prompts of
+ *   a shell or speakers do; an indented line belongs to what is above it, even across a blank line;
+ * - if the last line above that says something is a prompt, a heading, a banner, ends in a colon or
+ *   leaves its sentence open, unless its words do nothing but hand over the writer's own verdict;
+ *   or if it speaks of what is below ("Ignore the next line").
+ *
+ * Another line of the form, or a lead-in with another rule's number or words, makes it ambiguous.
  *
  * The name is matched literally, byte by byte, except that ASCII letters fold their case. N is
- * 1-based ASCII digits; 0 is not a rule; a number too large for a long saturates. */
+ * 1-based ASCII digits without leading zeros; 0 is not a rule; a number too large for a long
+ * saturates. */
 #ifndef SEGUE_EXTRACT_TAG_H
 #define SEGUE_EXTRACT_TAG_H
 

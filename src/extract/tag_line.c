@@ -11,7 +11,7 @@ static char fold(char c) {
   return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
 
-static bool folded_equal(struct str a, struct str b) {
+bool tag_folded_equal(struct str a, struct str b) {
   if (a.n != b.n)
     return false;
   for (size_t i = 0; i < a.n; i++)
@@ -23,7 +23,7 @@ static bool folded_equal(struct str a, struct str b) {
 size_t tag_match(struct str text, struct str name, long *number) {
   size_t i = name.n + 2;
   if (text.n < name.n + 4 || text.p[0] != '[' || text.p[name.n + 1] != ':' ||
-      !folded_equal((struct str){text.p + 1, name.n}, name))
+      !tag_folded_equal((struct str){text.p + 1, name.n}, name))
     return 0;
   i += text.p[i] == ' ';
   size_t digits = i;
@@ -32,7 +32,7 @@ size_t tag_match(struct str text, struct str name, long *number) {
     value = value > (LONG_MAX - 9) / 10 ? LONG_MAX : value * 10 + (text.p[i] - '0');
     i++;
   }
-  if (i == digits || i >= text.n || text.p[i] != ']')
+  if (i == digits || i >= text.n || text.p[i] != ']' || (text.p[digits] == '0' && i > digits + 1))
     return 0;
   *number = value;
   return i + 1;
@@ -110,6 +110,8 @@ static void form_gap(struct form *f) {
 }
 
 static const char *const dashes[] = {"-", "\xE2\x80\x93", "\xE2\x80\x94", NULL};
+static const char *const arrows[] = {"\xE2\x86\x92", "\xE2\x87\x92", "\xE2\x9E\x9C",
+                                     "\xE2\x9E\x94", "->",           NULL};
 
 static bool form_list_mark(struct form *f) {
   static const char *const bullets[] = {"-", "*", "+", "\xE2\x80\xA2", NULL};
@@ -129,14 +131,15 @@ static bool form_list_mark(struct form *f) {
   return true;
 }
 
-static bool form_heading(struct form *f) {
+/* The number of marks, 0 for none. */
+static size_t form_heading(struct form *f) {
   size_t n = 0;
   while (n < f->rest.n && f->rest.p[n] == '#')
     n++;
   if (n == 0 || n > MAX_HEADING || n == f->rest.n || f->rest.p[n] != ' ')
-    return false;
+    return 0;
   form_skip(f, n + 1);
-  return true;
+  return n;
 }
 
 /* "Final verdict:", its marks and the gap behind it. */
@@ -146,11 +149,24 @@ static bool form_lead_in(struct form *f) {
   form_skip(&tried, n);
   form_gap(&tried);
   if (n == 0 || (!form_take(&tried, ":") && !form_take(&tried, "\xEF\xBC\x9A") &&
-                 !form_take_any(&tried, dashes)))
+                 !form_take_any(&tried, arrows) && !form_take_any(&tried, dashes)))
     return false;
   form_gap(&tried);
   *f = tried;
   return true;
+}
+
+/* "| Verdict |": the cells of a row before the one of the tag. */
+static bool form_cell(struct form *f) {
+  form_gap(f);
+  size_t n = tag_lead_in(f->rest);
+  form_skip(f, n);
+  form_gap(f);
+  (void)form_take(f, ":");
+  form_gap(f);
+  bool cell = n > 0 && form_take(f, "|");
+  form_gap(f);
+  return cell;
 }
 
 static void form_stop(struct form *f) {
@@ -159,11 +175,22 @@ static void form_stop(struct form *f) {
   form_gap(f);
 }
 
+size_t tag_rule_words(struct str text, const struct tag_query *query) {
+  size_t longest = 0;
+  for (size_t i = 0; i < query->word_count; i++) {
+    struct str words = query->words[i].words;
+    if (words.n > longest && words.n <= text.n &&
+        tag_folded_equal((struct str){text.p, words.n}, words))
+      longest = words.n;
+  }
+  return longest;
+}
+
 static bool take_words(struct form *f, const struct tag_query *query, long number) {
   for (size_t i = 0; i < query->word_count; i++) {
     struct str words = query->words[i].words;
     if (query->words[i].number == number && words.n > 0 && words.n <= f->rest.n &&
-        folded_equal((struct str){f->rest.p, words.n}, words)) {
+        tag_folded_equal((struct str){f->rest.p, words.n}, words)) {
       form_skip(f, words.n);
       return true;
     }
@@ -200,14 +227,17 @@ bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
   if (indent > MAX_INDENT || (indent < line.n && line.p[indent] == '\t'))
     return false;
   form_skip(&f, indent);
-  bool heading = form_heading(&f);
-  if (!heading)
+  bool row = form_take(&f, "|");
+  size_t heading = form_heading(&f);
+  if (heading == 0 && !row)
     (void)form_list_mark(&f);
   form_gap(&f);
   form_skip(&f, tag_emoji(f.rest));
   form_gap(&f);
-  if (!form_lead_in(&f) && heading)
+  if (row ? !form_cell(&f) : (!form_lead_in(&f) && heading == 1)) /* # may begin a comment */
     return false;
+  (void)form_take_any(&f, arrows);
+  form_gap(&f);
   tag->length = tag_match(f.rest, query->name, &tag->number);
   if (tag->length == 0)
     return false;
@@ -220,6 +250,8 @@ bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
   form_own_words(&f, query, tag->number);
   form_skip(&f, tag_emoji(f.rest));
   form_gap(&f);
+  if (row)
+    (void)form_take(&f, "|");
   for (size_t n; (n = tag_token(f.rest)) > 0; form_gap(&f))
     form_skip(&f, n);
   return f.rest.n == 0 && !f.bad && (f.open_count == 0 || !verdict);
@@ -273,6 +305,9 @@ bool tag_line_number(struct str line, const struct tag_query *query, bool any_wo
     place->number += f.rest.p[0] - '0';
     form_skip(&f, 1);
   }
+  for (size_t i = 0; i < query->word_count && f.rest.p == digits; i++)
+    if (take_words(&f, query, query->words[i].number)) /* "Verdict: needs fix" */
+      place->number = query->words[i].number;
   place->offset = (size_t)(digits - start);
   place->length = (size_t)(f.rest.p - digits);
   form_gap(&f);

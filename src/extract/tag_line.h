@@ -26,11 +26,43 @@ bool tag_line_is_empty(struct str line);
 
 /* Length of the lead-in at the start of `text` ("Final verdict"), 0 when there is none. */
 size_t tag_lead_in(struct str text);
-/* Does the line refer to the line below it ("Ignore the next line")? */
-bool tag_points_below(struct str line);
 /* Length of the emoji at the start of `text`, with their joiners and variants. */
 size_t tag_emoji(struct str text);
 /* Length of the end-of-turn token at the start of `text` (</s>, <|im_end|>). */
 size_t tag_token(struct str text);
+
+/* The words of a rule at the start of `text`: their length, 0 when there are none. */
+size_t tag_rule_words(struct str text, const struct tag_query *query);
+/* Are they the same but for the case of ASCII letters? */
+bool tag_folded_equal(struct str a, struct str b);
+
+/* tag_above.c: whose words stand above a tag or a value. A value has no query: NULL. */
+
+/* Does the line hand over the writer's own verdict ("Two fail, so my verdict is:")? It does if it
+ * has no words but those of handing over, or its last clause has "so", "my", "I" or "here" and no
+ * others. */
+bool tag_hands_over(struct str line, const struct tag_query *query);
+/* Does the line speak of what is below it and does not hand over a verdict: "README says:", a
+ * heading, a banner, a sentence that goes on below, "Ignore the next line"? */
+bool tag_points_below(struct str line, const struct tag_query *query);
+/* Does the line show that the lines below it, up to a blank one, are somebody else's: a quotation,
+ * markup, a prompt of a shell, a part of a diff, "User:"? */
+bool tag_begins_foreign(struct str line);
+/* Is it a prompt of a shell, a speaker's line or an opener of markup, so that what it shows goes on
+ * behind a blank line too? */
+bool tag_shows_output(struct str line);
+/* Does it end in a colon, or is it a banner? Then its paragraph is a text of its own. */
+bool tag_opens_text(struct str line);
+/* Do the words take back what stands above them? */
+bool tag_takes_back(struct str text);
+
+/* Keeps what is open at the end of the lines so far; begins zeroed. */
+struct tag_blocks {
+  struct str element, word; /* names of an element, of a here-document's end; borrowed */
+  bool comment, triple, triple_single;
+  bool straight, low, curly, corner, angle; /* quotation marks */
+};
+void tag_blocks_line(struct tag_blocks *blocks, struct str line);
+bool tag_blocks_open(const struct tag_blocks *blocks);
 
 #endif

@@ -91,27 +91,6 @@ size_t tag_lead_in(struct str text) {
   return longest;
 }
 
-/* With these words a line speaks of the line below it: what stands there is then its subject
- * ("Ignore the next line"), and whether it is meant is for a judge to say. */
-static const char *const pointers[] = {
-    "next line",      "following line",  "line below",                /* English */
-    "次の行",         "以下の行",        "下一行",                    /* Japanese, Chinese */
-    "nächste Zeile",  "nächsten Zeile",  "folgende Zeile",            /* German */
-    "ligne suivante", "línea siguiente", "siguiente línea", "다음 줄" /* French, Spanish, Korean */
-};
-
-bool tag_points_below(struct str line) {
-  for (size_t at = 0; at < line.n; at++)
-    for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
-      size_t n = 0;
-      while (pointers[i][n] && at + n < line.n && lower(line.p[at + n]) == lower(pointers[i][n]))
-        n++;
-      if (pointers[i][n] == '\0')
-        return true;
-    }
-  return false;
-}
-
 /* Emoji of Unicode 15, without the quotation marks, brackets and digits of the same blocks. */
 static const struct range {
   uint32_t first, last;

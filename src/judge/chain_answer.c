@@ -295,6 +295,11 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
     doubt_value(object, stage, number, text, value, against);
     return OUTCOME_AMBIGUOUS;
   }
+  if (reading->sole.doubted) {
+    static const char why[] = "words behind the value share its line or take it back";
+    stage_object_error(object, why, sizeof why - 1);
+    return OUTCOME_AMBIGUOUS;
+  }
   chain_answer_add_reason(object, reading->value);
   if (number == 0)
     json_put(object, "none", json_true());

@@ -1,5 +1,6 @@
 /* Checks that a foreign verdict cannot take the place of an honest one: put at any place of any
- * honest reply of tests/data/judge/corpus-own.ndjson it leaves the honest rule, or none. */
+ * honest reply of tests/data/judge/corpus-own.ndjson it leaves the honest rule, or none. And each
+ * form of tests/data/judge/forms.ndjson is taken for what it is. */
 #include "support/chain_run.h"
 
 #include <stdint.h>
@@ -132,8 +133,45 @@ static void a_foreign_verdict_never_wins(void **state) {
   assert_true(tried > 100);
 }
 
+/* A case has `text` (the agent's, judged alone) or `stage` and `reply` (the judge's), `expected` (a
+ * rule or null) and `why`. */
+static void each_form_is_taken_for_what_it_is(void **state) {
+  char line[16 * 1024];
+  size_t tried = 0, wrong = 0;
+  (void)state;
+  FILE *f = fopen(SEGUE_SOURCE_DIR "/tests/data/judge/forms.ndjson", "r");
+  assert_non_null(f);
+  while (fgets(line, sizeof line, f) != NULL) {
+    json_t *form = json_loads(line, JSON_ALLOW_NUL, NULL);
+    assert_non_null(form);
+    const char *stage = json_string_value(json_object_get(form, "stage"));
+    struct str reply = data_get(form, "reply"), text = data_get(form, "text");
+    struct chain_run run;
+    json_t *c = json_pack(
+        "{ss ss s[ss] s[s] so s{so}}", "name", "form", "movement", "review", "rules",
+        "approved, nothing must change", "needs fix", "stages", stage ? stage : "phase1_tag",
+        "text", stage ? json_string("2 of 40 tests fail.") : json_stringn_nocheck(text.p, text.n),
+        "replies", stage ? stage : "none",
+        json_stringn_nocheck(stage ? reply.p : "", stage ? reply.n : 0));
+    chain_run(&run, c, &schemas);
+    long expected = (long)json_integer_value(json_object_get(form, "expected"));
+    if (run.rule != expected) {
+      (void)fprintf(stderr, "rule %d of %s", run.rule, line);
+      wrong++;
+    }
+    tried++;
+    chain_run_deinit(&run);
+    json_decref(c);
+    json_decref(form);
+  }
+  (void)fclose(f);
+  assert_true(tried > 300);
+  assert_int_equal(wrong, 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_foreign_verdict_never_wins)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_foreign_verdict_never_wins),
+                                     cmocka_unit_test(each_form_is_taken_for_what_it_is)};
   struct err err = {0};
   if (!chain_schemas_init(&schemas, &err)) {
     (void)fprintf(stderr, "%s\n", err.text);

@@ -36,7 +36,7 @@ static const struct row rows[] = {
     {"[THINK]hm[/THINK]<think>hm</think>" TWO, NULL, SOLE_VALID, 2},
     {"<tool_call>\n" TWO "\n</tool_call>", NULL, SOLE_VALID, 2},
     {"<answer>" FENCE "json\n" TWO "\n" FENCE "</answer>", NULL, SOLE_VALID, 2},
-    {"[" TWO "]", NULL, SOLE_VALID, 2},
+    {"[" TWO "]", NULL, SOLE_NOTHING, 0}, /* a list was not asked for */
     {"\"{\\\"reason\\\": \\\"two fail\\\", \\\"step\\\": 2}\"", NULL, SOLE_VALID, 2},
     {"{\"name\": \"judge\", \"arguments\": " TWO "}", NULL, SOLE_VALID, 2},
     {"{\"name\": \"judge\", \"arguments\": \"{\\\"reason\\\": \\\"f\\\", \\\"step\\\": 2}\"}", NULL,
@@ -50,7 +50,16 @@ static const struct row rows[] = {
     {"**Result**\n\n" TWO "\n\nThank you.", NULL, SOLE_VALID, 2},
     {TWO "\n\nThe log shows {\"failed\": 2} and [1, 2].", NULL, SOLE_VALID, 2},
     {"I think so.\n\n" TWO, "Report: " ONE, SOLE_VALID, 2},
+    {"// my verdict\n" TWO, NULL, SOLE_VALID, 2},
+    {"\xE2\x86\x92 " TWO, NULL, SOLE_VALID, 2},
     /* mentions */
+    {"// an example\n" TWO, NULL, SOLE_MENTION, 0},
+    {"The agent wrote:\n" FENCE "json\n" ONE "\n" FENCE, NULL, SOLE_MENTION, 0},
+    {"The agent wrote: " ONE, NULL, SOLE_MENTION, 0},
+    {"If all passed, I would say:\n" ONE, NULL, SOLE_MENTION, 0},
+    {"$ cat verdict\n" ONE, NULL, SOLE_MENTION, 0},
+    {"cat <<EOF\n" ONE "\nEOF", NULL, SOLE_MENTION, 0},
+    {FENCE "`md\n" FENCE "json\n" ONE "\n" FENCE "\n" FENCE "`", NULL, SOLE_MENTION, 0},
     {"The report ended with " ONE ". That is forged; I give no verdict.", NULL, SOLE_MENTION, 0},
     {"It says\n> answer " ONE "\nwhich I ignore.", NULL, SOLE_MENTION, 0},
     {"I am not able to say " ONE, NULL, SOLE_MENTION, 0},
@@ -119,6 +128,33 @@ static void replies_are_one_answer(void **state) {
   json_decref(schema);
 }
 
+static void words_behind_may_take_it_back(void **state) {
+  static const struct {
+    const char *reply;
+    bool doubted;
+  } replies[] = {
+      {FENCE "json\n" ONE "\n" FENCE "\n\nI cannot confirm.", true},
+      {ONE "\n\nWait, two fail.", true},
+      {ONE " is what it says", true},
+      {ONE "?", true},
+      {ONE "\n\nHope this helps!", false},
+      {FENCE "\n" ONE "\n" FENCE "\nThe log has more.", false},
+      {ONE " [REVIEW:1]", false},
+  };
+  json_t *schema = sole_parse(judgment);
+  const struct extract_check check = {schema, extract_check_valid, extract_check_nearness,
+                                      extract_check_echo, extract_check_key};
+  (void)state;
+  for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+    struct sole s;
+    sole_read(&s, str_from(replies[i].reply), &check, str_from(NULL));
+    if (s.outcome != SOLE_VALID || s.doubted != replies[i].doubted)
+      fail_msg("%s: %s %d", replies[i].reply, sole_outcome_name(s.outcome), s.doubted);
+    sole_deinit(&s);
+  }
+  json_decref(schema);
+}
+
 /* Both candidates can be told: their values and where they stand. */
 static void ambiguous_tells_both_places(void **state) {
   static const char reply[] = "First " ONE ", then " TWO;
@@ -140,6 +176,7 @@ static void ambiguous_tells_both_places(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(replies_are_one_answer),
+      cmocka_unit_test(words_behind_may_take_it_back),
       cmocka_unit_test(ambiguous_tells_both_places),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

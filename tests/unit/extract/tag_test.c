@@ -30,7 +30,6 @@ static void lines_of_the_form_name_a_rule(void **state) {
   static const char *const lines[] = {
       "[FIX:1]",
       "[fix:1]",
-      "[FIX:01]",
       "[FIX: 1]",
       "   [FIX:1]  ",
       "- [FIX:1]",
@@ -62,6 +61,18 @@ static void lines_of_the_form_name_a_rule(void **state) {
       "Verdict — [FIX:1]",
       "My final verdict: [FIX:1]",
       "Overall status: [FIX:1].",
+      "→ [FIX:1]",
+      "-> **[FIX:1]**",
+      "Verdict → [FIX:1]",
+      "## [FIX:1]",
+      "### **[FIX:1]**",
+      "## ✅ [FIX:1] approved",
+      "| a | b |\n|---|---|\n| **Verdict** | [FIX:1] |",
+      "| a | b |\n| Status: | `[FIX:1]` |",
+      "[FIX:1]\n\n-- \nthe reviewer",
+      "Two fail, so:\n\n[FIX:1]",
+      "Here is my verdict:\n[FIX:1]",
+      "I ran:\n```\n$ make\n```\n\n[FIX:1]",
       "## Verdict: [FIX:1]",
       "### **Result**: [FIX:1]",
       "- **Decision:** [FIX:1]",
@@ -163,7 +174,27 @@ static void other_lines_name_none(void **state) {
       "$ [FIX:1]",
       "[FIX:1]\nThanks!",
       "[FIX:1]\n<b>",
-      "[FIX:1]\n-- \nme",
+      "[FIX:1]\n-- \nme. I take it back",
+      "[FIX:1]\n-- \nnot really",
+      "[FIX:01]",
+      "[FIX:00]",
+      "| Verdict | [FIX:1] | old |",
+      "| author | [FIX:1] |",
+      "README.md says, and I quote:\n\n[FIX:1]",
+      "If all passed, I would say:\n[FIX:1]",
+      "They want me to end with\n[FIX:1]",
+      "$ cat verdict\n[FIX:1]",
+      "me@box:~$ cat verdict\nok\n[FIX:1]",
+      "## README.md\n\n[FIX:1]",
+      "=== README.md ===\nfine\n[FIX:1]",
+      "README says:\n---\n[FIX:1]\n---",
+      "\"\"\"\nfine\n\n[FIX:1]",
+      "cat <<EOF\n\n[FIX:1]",
+      "<file>\n\n[FIX:1]",
+      "<!-- a\n\n[FIX:1]",
+      "@@ -1 +1 @@\n [FIX:1]",
+      "User: end so\n[FIX:1]",
+      "He says “end so.\n\n[FIX:1]",
       "[FIX:1]\n\xC2\xA0",
       "> so\n[FIX:1]",
       "> so\nand\n[FIX:1]",
@@ -231,6 +262,8 @@ static void another_line_of_the_form_makes_doubt(void **state) {
       {"```\n[FIX:2]\n```\n[FIX:1]", false},  {"> [FIX:2]\n\n[FIX:1]", false},
       {"[FIX:2]\n</think>\n[FIX:1]", true},   {"<think>\n[FIX:2]\n</think>\n[FIX:1]", false},
       {"***[FIX:2]\n\n[FIX:1]\n***\n", true}, {"[FIX:0]\n\n[FIX:1]", true},
+      {"Verdict: 2\n\n[FIX:1]", true},        {"**Status:** needs `a` fix\n\n[FIX:1]", true},
+      {"Verdict: 1\n\n[FIX:1]", false},       {"Result: 7\n\n[FIX:1]", false},
   };
   (void)state;
   for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -253,6 +286,15 @@ static void only_a_reply_may_be_one_fence(void **state) {
   }
   for (size_t i = 0; i < ARRAY_LEN(part); i++)
     assert_false(find(part[i], TAG_REPLY).found);
+}
+
+static void a_mark_of_byte_order_is_no_part_of_the_text(void **state) {
+  static const char text[] = "\xEF\xBB\xBF[FIX:1]";
+  (void)state;
+  struct tag_result tag = find(text, TAG_AGENT);
+  assert_true(tag.found);
+  assert_int_equal(tag.tag.offset, 3);
+  assert_true(find("\xEF\xBB\xBF```\n[FIX:1]\n```", TAG_REPLY).found);
 }
 
 static void nothing_to_look_in_or_for(void **state) {
@@ -352,7 +394,19 @@ static void hostile_text_takes_linear_time(void **state) {
                                          "[THINK",
                                          "\xE2\x97\x81",
                                          "# ",
-                                         "[FIX:1] ("};
+                                         "[FIX:1] (",
+                                         "so my verdict ",
+                                         "I, my, so: ",
+                                         "以下のよう",
+                                         "a next lin",
+                                         "\"\"\"",
+                                         "<a>\n",
+                                         "<!--",
+                                         "<<E\n",
+                                         "a@b ",
+                                         "| a |\n",
+                                         "=== a ===\n",
+                                         "says:\n"};
   (void)state;
 #ifdef SLOW_BUILD
   skip(); /* emulated: the times of two runs say nothing about the text */
@@ -376,6 +430,7 @@ int main(void) {
       cmocka_unit_test(mentions_are_bounded),
       cmocka_unit_test(another_line_of_the_form_makes_doubt),
       cmocka_unit_test(only_a_reply_may_be_one_fence),
+      cmocka_unit_test(a_mark_of_byte_order_is_no_part_of_the_text),
       cmocka_unit_test(nothing_to_look_in_or_for),
       cmocka_unit_test(any_text_at_all),
       cmocka_unit_test(hostile_text_takes_linear_time),

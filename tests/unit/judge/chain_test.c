@@ -49,10 +49,10 @@ static void what_a_stage_records(void **state) {
   expect_stages("{'name':'t','rules':['only']}",
                 "[{'stage':'auto_select','outcome':'matched','calls':[],'rule':1,'reason':"
                 "'the only rule that can be selected','duration_ms':0}]");
-  expect_stages("{" TWO ",'stages':['phase1_tag'],'text':'[review:1] or [REVIEW:02]'}",
+  expect_stages("{" TWO ",'stages':['phase1_tag'],'text':'[review:1] or [REVIEW: 2]'}",
                 "[{'stage':'phase1_tag','outcome':'no_match','calls':[],'errors':['no tag'],"
                 "'mentions':[{'rule':1,'text':'[review:1]','line':1},"
-                "{'rule':2,'text':'[REVIEW:02]','line':1}],'duration_ms':0}]");
+                "{'rule':2,'text':'[REVIEW: 2]','line':1}],'duration_ms':0}]");
 }
 
 static void a_reask_carries_the_errors(void **state) {

@@ -1,0 +1,519 @@
+/* Reads what stands above a tag or a value: whose words they are, as far as form tells. */
+#include "extract/internal.h"
+#include "extract/tag_line.h"
+
+#include <string.h>
+
+static bool alpha(char c) {
+  return ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c & 0x80);
+}
+
+static bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+static struct str above_skip(struct str s, size_t n) {
+  return (struct str){s.p + n, s.n - n};
+}
+
+/* Without the space and the marks of bold, italic and code at both ends. */
+static struct str above_bare(struct str s) {
+  while (s.n > 0 && memchr(" \t\r*_`", s.p[0], 6) != NULL)
+    s = above_skip(s, 1);
+  while (s.n > 0 && memchr(" \t\r*_`", s.p[s.n - 1], 6) != NULL)
+    s.n--;
+  return s;
+}
+
+/* Length of the first of `marks` that `s` begins with (at_end: ends with), 0 for none. */
+static size_t above_one_of(struct str s, const char *const *marks, bool at_end) {
+  for (size_t i = 0; marks[i]; i++)
+    if (at_end ? str_ends(s, marks[i]) : str_starts(s, marks[i]))
+      return strlen(marks[i]);
+  return 0;
+}
+
+static bool has_fold(struct str s, const char *part) {
+  for (; s.n > 0; s = above_skip(s, 1))
+    if (str_starts_fold(s, part))
+      return true;
+  return false;
+}
+
+/* --- words --- */
+
+/* Length of the word at the start of `s`: letters, digits and apostrophes within. */
+static size_t word_length(struct str s) {
+  size_t n = 0;
+  while (n < s.n && (alpha(s.p[n]) || digit(s.p[n]) || (n > 0 && s.p[n] == '\'')))
+    n++;
+  return n;
+}
+
+static bool word_is_one_of(struct str word, const char *const *words) {
+  for (size_t i = 0; words[i]; i++)
+    if (str_eq_fold(word, words[i]))
+      return true;
+  return false;
+}
+
+static bool above_is_number(struct str word) {
+  size_t n = 0;
+  while (n < word.n && digit(word.p[n]))
+    n++;
+  return n == word.n;
+}
+
+static bool has_word_of(struct str s, const char *const *words) {
+  while (s.n > 0) {
+    size_t n = word_length(s);
+    if (n > 0 && word_is_one_of((struct str){s.p, n}, words))
+      return true;
+    s = above_skip(s, n > 0 ? n : 1);
+  }
+  return false;
+}
+
+/* --- a line that hands over the writer's own verdict --- */
+
+/* With these the writer speaks for himself. */
+static const char *const self_words[] = {
+    "so",     "therefore", "thus",  "hence",    "accordingly", "consequently", "finally",
+    "my",     "I",         "I'd",   "I'll",     "we",          "our",          "here",
+    "here's", "also",      "again", "daher",    "deshalb",     "somit",        "mein",
+    "meine",  "ich",       "hier",  "voici",    "donc",        "ainsi",        "mon",
+    "ma",     "je",        "mi",    "entonces", NULL};
+/* A verdict is called so, besides a lead-in. */
+static const char *const noun_words[] = {
+    "summary", "results",    "findings",  "verification", "analysis", "recommendation", "changes",
+    "review",  "evaluation", "requested", "ask",          "asked",    "bilan",          NULL};
+/* A value is called so. */
+static const char *const value_words[] = {"JSON", "object", "output", "response", "reply", NULL};
+/* These are in order only beside a word of the writer's own: "Here is the JSON as requested". */
+static const char *const needy_words[] = {"required", "format",   "JSON",  "object",
+                                          "output",   "response", "reply", NULL};
+static const char *const filler_words[] = {
+    "a",       "an",       "the",       "it",        "this",   "that",         "these",    "is",
+    "are",     "be",       "as",        "overall",   "in",     "on",           "of",       "for",
+    "with",    "to",       "and",       "would",     "will",   "shall",        "can",      "should",
+    "say",     "conclude", "judge",     "decide",    "choose", "give",         "assign",   "end",
+    "select",  "pick",     "vote",      "mark",      "based",  "above",        "evidence", "final",
+    "single",  "one",      "tag",       "condition", "number", "holds",        "applies",  "which",
+    "matches", "matching", "chosen",    "follows",   "now",    "then",         "you",      "asked",
+    "test",    "tests",    "sure",      "okay",      "done",   "change",       "work",     "task",
+    "code",    "patch",    "following", "below",     "per",    "instructions", "sage",     "ist",
+    "lautet",  "est",      "le",        "la",        "el",     "es",           "por",      "lo",
+    "tanto",   "que",      NULL};
+/* Languages without spaces: pieces of a sentence, tried in this order. */
+static const char *const joined_words[] = {
+    "以下が",       "以上より",   "よって",   "従って", "したがって", "ゆえに", "以下の通り",
+    "以下のとおり", "次のとおり", "次の通り", "です",   "とします",   "します", "は",
+    "を",           "的",         "如下",     "因此",   "所以",       "따라서", NULL};
+/* A line with one of these is no verdict of now: a condition, or somebody's words. */
+static const char *const other_words[] = {
+    "if",    "unless", "once",     "assuming", "suppose",  "supposing", "had",    "were",   "wenn",
+    "falls", "sobald", "si",       "says",     "said",     "wrote",     "writes", "should", "quote",
+    "reads", "claims", "contains", "sagt",     "schreibt", "dit",       "dice",   NULL};
+
+struct speaks {
+  bool known, self, noun, needy;
+};
+
+/* Is each word of `s` one with which a writer hands over a verdict? query NULL: a value. */
+static struct speaks speaks_of(struct str s, const struct tag_query *query) {
+  static const char *const marks[] = {"、", "。", "，", "：", "“", "”", NULL};
+  struct speaks out = {.known = true};
+  while (s.n > 0) {
+    size_t n;
+    if (memchr(" \t*_`,.;!-#:\"()", s.p[0], 15) != NULL) {
+      s = above_skip(s, 1);
+    } else if ((n = above_one_of(s, marks, false)) > 0 || (n = tag_emoji(s)) > 0) {
+      s = above_skip(s, n);
+    } else if ((n = tag_lead_in(s)) > 0 && (n == s.n || !alpha(s.p[n]) || (s.p[0] & 0x80))) {
+      out.noun = true;
+      out.self |= word_is_one_of((struct str){s.p, word_length(s)}, self_words);
+      s = above_skip(s, n);
+    } else if (query && (n = tag_rule_words(s, query)) > 0) {
+      out.noun = true;
+      s = above_skip(s, n);
+    } else if ((n = above_one_of(s, joined_words, false)) > 0 ||
+               (str_starts_fold(s, "based on the report") && (n = strlen("based on the report")))) {
+      out.self = true;
+      s = above_skip(s, n);
+    } else {
+      struct str word = {s.p, word_length(s)};
+      if (word.n == 0)
+        return (struct speaks){0};
+      bool self = word_is_one_of(word, self_words);
+      bool value = !query && word_is_one_of(word, value_words);
+      bool noun = value || word_is_one_of(word, noun_words) ||
+                  (query && word.n == query->name.n && tag_folded_equal(word, query->name));
+      bool needy = !value && word_is_one_of(word, needy_words);
+      if (!self && !noun && !needy && !above_is_number(word) && !word_is_one_of(word, filler_words))
+        return (struct speaks){0};
+      out.self |= self;
+      out.noun |= noun;
+      out.needy |= needy;
+      s = above_skip(s, word.n);
+    }
+  }
+  return out;
+}
+
+/* Behind the last mark that ends a clause, space following. */
+static struct str last_clause(struct str s) {
+  static const char *const wide[] = {"、", "。", "，", "— ", "– ", NULL};
+  for (size_t i = s.n; i-- > 0;) {
+    struct str rest = above_skip(s, i);
+    size_t n = above_one_of(rest, wide, false);
+    if (n == 0 && rest.n > 1 && memchr(",;.!?", rest.p[0], 5) != NULL && rest.p[1] == ' ')
+      n = 1;
+    if (n > 0 && n < rest.n)
+      return above_skip(rest, n);
+  }
+  return s;
+}
+
+bool tag_hands_over(struct str line, const struct tag_query *query) {
+  struct speaks whole = speaks_of(line, query);
+  if (whole.known)
+    return whole.self || (whole.noun && !whole.needy);
+  if (has_word_of(line, other_words))
+    return false;
+  struct str clause = last_clause(line);
+  struct speaks end = speaks_of(clause, query);
+  return clause.n < line.n && end.known && end.self;
+}
+
+/* --- lines that speak of what is below --- */
+
+/* With these words a line speaks of the line below it: what stands there is then its subject
+ * ("Ignore the next line"), and whether it is meant is for a judge to say. */
+static const char *const pointers[] = {"next line",
+                                       "following line",
+                                       "line below",
+                                       "tag below",
+                                       "verdict below",
+                                       "text below",
+                                       "what follows",
+                                       "see below", /* English */
+                                       "次の行",
+                                       "以下の行",
+                                       "下一行", /* Japanese, Chinese */
+                                       "nächste Zeile",
+                                       "nächsten Zeile",
+                                       "folgende Zeile", /* German */
+                                       "ligne suivante",
+                                       "línea siguiente",
+                                       "siguiente línea",
+                                       "다음 줄", /* French, Spanish, Korean */
+                                       NULL};
+/* The same, unless the line names a verdict as well. */
+static const char *const loose_pointers[] = {"次のよう", "以下のよう", "以下の内容", NULL};
+
+/* A sentence that ends in one of these goes on below. */
+static const char *const open_words[] = {
+    "with",   "say",     "says",   "said",    "write",     "writes", "wrote",
+    "give",   "gives",   "be",     "is",      "was",       "are",    "reads",
+    "prints", "printed", "claims", "claimed", "contains",  "like",   "as",
+    "the",    "a",       "an",     "to",      "of",        "by",     "or",
+    "and",    "than",    "namely", "follows", "following", "sagt",   "schreibt",
+    "lautet", "dit",     "écrit",  "dice",    "escribe",   NULL};
+static const char *const open_marks[] = {":", "：", ",", "、", "，", "(", "[",
+                                         "{", "=",  "-", "–",  "—",  NULL};
+
+static size_t heading_marks(struct str line) {
+  size_t n = 0;
+  while (n < line.n && line.p[n] == '#')
+    n++;
+  return n > 0 && n <= 6 && n < line.n && line.p[n] == ' ' ? n : 0;
+}
+
+/* "=== README.md ===": a text between two runs of a mark. */
+static struct str banner_text(struct str line) {
+  char mark = line.n > 0 ? line.p[0] : '\0';
+  size_t from = 0, to = line.n;
+  if (mark == '\0' || memchr("=-~*", mark, 4) == NULL)
+    return (struct str){0};
+  while (from < line.n && line.p[from] == mark)
+    from++;
+  while (to > from && line.p[to - 1] == mark)
+    to--;
+  bool banner = from >= 3 && line.n - to >= 3 && to > from && (mark != '*' || line.p[from] == ' ');
+  return banner ? (struct str){line.p + from, to - from} : (struct str){0};
+}
+
+static bool has_letters(struct str line) {
+  for (size_t i = 0; i < line.n; i++)
+    if (alpha(line.p[i]))
+      return true;
+  return false;
+}
+
+/* Does the line leave its sentence open, so that what is below ends it? */
+static bool leaves_open(struct str line) {
+  line = above_bare(line);
+  if (!has_letters(line))
+    return false;
+  if (str_ends(line, "e.g.") || str_ends(line, "i.e.") || above_one_of(line, open_marks, true) > 0)
+    return true;
+  bool stop = line.n > 0 && line.p[line.n - 1] == '.';
+  line.n -= stop;
+  size_t n = 0;
+  while (n < line.n && (alpha(line.p[line.n - n - 1]) || line.p[line.n - n - 1] == '\''))
+    n++;
+  struct str word = {line.p + line.n - n, n};
+  static const char *const closed[] = {"follows", "following", NULL};
+  static const char *const ends[] = {" the line", " a line", " the tag", NULL};
+  if (!stop && above_one_of(line, ends, true) > 0)
+    return true;
+  return n > 0 && n < line.n && word_is_one_of(word, stop ? closed : open_words);
+}
+
+static bool names_verdict(struct str line) {
+  for (; line.n > 0; line = above_skip(line, 1))
+    if ((line.p[0] & 0xC0) == 0xC0 && tag_lead_in(line) > 0)
+      return true;
+  return false;
+}
+
+bool tag_opens_text(struct str line) {
+  struct str text = above_bare(line);
+  return str_ends(text, ":") || str_ends(text, "：") || banner_text(str_trim(line)).n > 0;
+}
+
+bool tag_points_below(struct str line, const struct tag_query *query) {
+  line = str_trim(line);
+  for (size_t i = 0; pointers[i]; i++)
+    if (has_fold(line, pointers[i]))
+      return true;
+  for (size_t i = 0; loose_pointers[i]; i++)
+    if (str_has(line, loose_pointers[i]) && !names_verdict(line))
+      return true;
+  struct str text = banner_text(line);
+  if (text.n == 0 && heading_marks(line) > 0)
+    text = above_skip(line, heading_marks(line));
+  if (text.n == 0 && !leaves_open(line))
+    return false;
+  return !tag_hands_over(above_bare(text.n > 0 ? text : line), query);
+}
+
+/* --- output of programs, other speakers --- */
+
+static bool is_prompt(struct str line) {
+  static const char *const starts[] = {"$ ",   "% ",     "❯",       "➜ ",     "λ ", "... ",
+                                       "In [", "(gdb) ", "(lldb) ", "(Pdb) ", NULL};
+  enum { PROMPT_BYTES = 80 };
+  size_t spaces = 0;
+  bool host = false, path = false;
+  if (above_one_of(line, starts, false) > 0)
+    return true;
+  for (size_t i = 0; i < line.n && i < PROMPT_BYTES && spaces <= 2; i++) {
+    char c = line.p[i], next = i + 1 < line.n ? line.p[i + 1] : ' ';
+    if (c == '<' || c == '"')
+      return false;
+    if (str_starts(above_skip(line, i), "❯ "))
+      return true;
+    if (i > 0 && memchr("$#%>", c, 4) != NULL && (next == ' ' || c == '>')) {
+      char before = line.p[i - 1];
+      if (host && next == ' ')
+        return true;
+      if (c == '>' && spaces == 0 && alpha(line.p[0]) &&
+          (alpha(before) || digit(before) || memchr("\\)=", before, 3)) && (next == ' ' || path))
+        return true;
+      if (c == '>' ? str_starts(line, "PS ") : spaces == 0 && (path || (c == '#' && before == '=')))
+        return true;
+    }
+    spaces += c == ' ';
+    host |= c == '@';
+    path |= (c == '\\' && i > 1 && line.p[i - 1] == ':') || c == '~' || (c == '-' && digit(next));
+  }
+  return false;
+}
+
+/* "{quote}", "[code]", "\\begin{quote}", "#+BEGIN_SRC": an opener of markup, and neither a tag nor
+ * JSON. */
+static bool above_is_markup(struct str line) {
+  char first = line.n > 3 ? line.p[0] : '\0', last = line.n > 0 ? line.p[line.n - 1] : '\0';
+  if (str_starts(line, "\\begin") || str_starts(line, "#+"))
+    return true;
+  return ((first == '{' && last == '}') || (first == '[' && last == ']')) &&
+         memchr(line.p, ':', line.n) == NULL && memchr(line.p, '"', line.n) == NULL;
+}
+
+/* "User: ...": a line of a conversation. */
+static const char *const speakers[] = {"user",  "human", "assistant",   "system", "tool",
+                                       "agent", "bot",   "observation", NULL};
+/* "File: ...": what follows is out of it. */
+static const char *const sources[] = {"file",   "from",   "subject", "command", "source",
+                                      "stdout", "stderr", "quote",   "prompt",  NULL};
+
+static bool above_is_labelled(struct str line, const char *const *names) {
+  struct str rest = above_bare(line);
+  size_t n = word_length(rest);
+  struct str name = {rest.p, n};
+  rest = above_bare(above_skip(rest, n));
+  return word_is_one_of(name, names) && rest.n > 0 && rest.p[0] == ':';
+}
+
+static struct str without_bullet(struct str line) {
+  line = str_trim(line);
+  if (str_starts(line, "- ") || str_starts(line, "* "))
+    line = above_skip(line, 2);
+  return above_bare(line);
+}
+
+bool tag_shows_output(struct str line) {
+  struct str text = without_bullet(line);
+  return is_prompt(text) || above_is_labelled(text, speakers) || above_is_markup(str_trim(line));
+}
+
+bool tag_begins_foreign(struct str line) {
+  static const char *const marks[] = {">",    "<",  ".. ", ":::", "@@ ",   "diff --git",
+                                      "+++ ", "//", "/*",  "-- ", "8<---", NULL};
+  while (line.n > 0 && line.p[0] == ' ')
+    line = above_skip(line, 1);
+  if (above_one_of(line, marks, false) > 0 || tag_shows_output(line) ||
+      above_is_labelled(line, sources))
+    return true;
+  return str_starts(line, "--- ") && banner_text(line).n == 0 && !tag_line_is_empty(line);
+}
+
+/* --- blocks and quotations that are still open --- */
+
+static size_t above_count_of(struct str s, const char *part) {
+  size_t n = strlen(part), count = 0;
+  for (size_t i = 0; i + n <= s.n; i++)
+    if (memcmp(s.p + i, part, n) == 0) {
+      count += i == 0 || s.p[i - 1] != '`'; /* a code span names it */
+      i += n - 1;
+    }
+  return count;
+}
+
+/* "<name ...": the name of the element that the line opens and does not close; else empty. */
+static struct str element_opened(struct str line) {
+  static const char *const single[] = {"br", "hr", "img", "input", "p",    "li",
+                                       "td", "tr", "th",  "link",  "meta", NULL};
+  line = str_trim(line);
+  size_t n = 0;
+  while (1 + n < line.n && line.p[0] == '<' &&
+         (digit(line.p[1 + n]) || (alpha(line.p[1 + n]) && !(line.p[1 + n] & 0x80)) ||
+          (n > 0 && memchr("_-", line.p[1 + n], 2) != NULL)))
+    n++;
+  struct str name = {line.p + 1, n};
+  const char *end = n > 0 ? memchr(line.p, '>', line.n) : NULL;
+  if (end == NULL || (line.p[1 + n] != '>' && line.p[1 + n] != ' ') || end[-1] == '/' ||
+      tag_token(line) > 0 || word_is_one_of(name, single))
+    return (struct str){0};
+  return name;
+}
+
+static bool element_closed(struct str line, struct str name) {
+  for (; line.n > name.n + 2; line = above_skip(line, 1))
+    if (str_starts(line, "</") && memcmp(line.p + 2, name.p, name.n) == 0)
+      return true;
+  return false;
+}
+
+/* The word that ends a here-document which the line opens; else empty. */
+static struct str heredoc_opened(struct str line) {
+  const char *at = memmem(line.p, line.n, LIT("<<"));
+  if (at == NULL)
+    return (struct str){0};
+  struct str rest = above_skip(line, (size_t)(at - line.p) + 2);
+  while (rest.n > 0 && memchr("-~'\"", rest.p[0], 4) != NULL)
+    rest = above_skip(rest, 1);
+  size_t n = 0;
+  while (n < rest.n && ((rest.p[n] >= 'A' && rest.p[n] <= 'Z') || rest.p[n] == '_'))
+    n++;
+  return (struct str){rest.p, n};
+}
+
+static void track_comment(struct tag_blocks *b, struct str line) {
+  while (line.n > 0) {
+    const char *at =
+        b->comment ? memmem(line.p, line.n, LIT("-->")) : memmem(line.p, line.n, LIT("<!--"));
+    if (at == NULL)
+      return;
+    line = above_skip(line, (size_t)(at - line.p) + (b->comment ? 3 : 4));
+    b->comment = !b->comment;
+  }
+}
+
+/* „ opens what “ closes; else “ opens. */
+static void track_quotes(struct tag_blocks *b, struct str line) {
+  for (; line.n > 0; line = above_skip(line, 1)) {
+    if (line.p[0] == '"')
+      b->straight = !b->straight;
+    else if (!(line.p[0] & 0x80))
+      continue;
+    else if (str_starts(line, "„"))
+      b->low = b->curly = true;
+    else if (str_starts(line, "“"))
+      b->curly = !b->low, b->low = false;
+    else if (str_starts(line, "”"))
+      b->curly = b->low = false;
+    else if (str_starts(line, "「") || str_starts(line, "『"))
+      b->corner = true;
+    else if (str_starts(line, "」") || str_starts(line, "』"))
+      b->corner = false;
+    else if (str_starts(line, "«") || str_starts(line, "»"))
+      b->angle = !b->angle;
+  }
+}
+
+void tag_blocks_line(struct tag_blocks *b, struct str line) {
+  line = str_trim(line);
+  if (line.n == 0) {
+    b->straight = false; /* one that stays open is a slip, or a sign of inches */
+    return;
+  }
+  if (b->word.n > 0) {
+    if (str_eq(line, b->word))
+      b->word.n = 0;
+    return;
+  }
+  size_t triple = above_count_of(line, "\"\"\"");
+  b->triple ^= triple % 2 != 0;
+  b->triple_single ^= above_count_of(line, "'''") % 2 != 0;
+  track_comment(b, line);
+  if (b->element.n == 0)
+    b->element = element_opened(line);
+  if (b->element.n > 0 && element_closed(line, b->element))
+    b->element.n = 0;
+  b->word = heredoc_opened(line);
+  if (triple == 0)
+    track_quotes(b, line);
+}
+
+bool tag_blocks_open(const struct tag_blocks *b) {
+  return b->word.n > 0 || b->triple || b->triple_single || b->comment || b->element.n > 0 ||
+         b->straight || b->curly || b->corner || b->angle;
+}
+
+/* --- words behind --- */
+
+bool tag_takes_back(struct str text) {
+  static const char *const words[] = {
+      "not",     "no",       "none",       "never",      "cannot",    "but",        "however",
+      "wait",    "scratch",  "retract",    "withdraw",   "disregard", "ignore",     "ignored",
+      "wrong",   "mistake",  "mistaken",   "actually",   "instead",   "correction", "unless",
+      "example", "sample",   "template",   "forged",     "quoted",    "quote",      "says",
+      "said",    "wrote",    "written",    "pretend",    "void",      "false",      "unable",
+      "unsure",  "unclear",  "decline",    "refuse",     "doubt",     "sorry",      "kidding",
+      "thought", "thoughts", "reflection", "reconsider", "revised",   "revoked",    "edit",
+      "oops",    "hm",       "hmm",        "back",       "contains",  "claims",     "claimed",
+      "asks",    "demands",  "wants",      "copied",     "theirs",    "nicht",      "kein",
+      "keine",   "aber",     "doch",       "falsch",     "zurück",    "Beispiel",   "sondern",
+      "pas",     "non",      "mais",       "faux",       "exemple",   "annule",     "pero",
+      "falso",   "ejemplo",  NULL};
+  static const char *const parts[] = {"n't",  "n’t",    "ない", "ません", "しかし", "ただし",
+                                      "例",   "取り消", "撤回", "間違",   "引用",   "訂正",
+                                      "無視", "不",     "没",   "但",     "错",     "아니",
+                                      "않",   "못",     "없",   "하지만", NULL};
+  for (size_t i = 0; parts[i]; i++)
+    if (str_has(text, parts[i]))
+      return true;
+  return has_word_of(text, words);
+}
