@@ -55,6 +55,7 @@ void rows_emit(struct rows *rows, struct row *row) {
 static void rows_begin(struct rows *rows) {
   rows->count = rows->stage_count = rows->call_count = rows->turn_count = rows->schema_count = 0;
   rows->records = rows->end = 0;
+  rows->unruled_count = 0;
   memcpy(rows->hash, line_first_hash, SHA256_HEX);
 }
 

@@ -117,6 +117,13 @@ struct rows_turn {
   bool mended;
 };
 
+/* Who worked on a turn whose judgment found no rule: a person's verdict on it may follow. */
+struct rows_unruled {
+  long turn;
+  uint32_t worker, worker_model, schema;
+};
+enum { ROWS_UNRULED_COUNT = 16 }; /* the last of one log */
+
 struct rows {
   struct name_list *names;
   struct rows_sink sink;
@@ -136,6 +143,8 @@ struct rows {
   size_t turn_count, turn_room;
   struct rows_schema schemas[ROWS_SCHEMA_COUNT];
   size_t schema_count;
+  struct rows_unruled unruled[ROWS_UNRULED_COUNT];
+  size_t unruled_count; /* of all, kept or not */
   struct row_session session;
   char hash[SHA256_HEX];
   uint64_t records, end;

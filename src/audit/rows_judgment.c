@@ -191,6 +191,21 @@ static bool is_undecided(const struct rows *rows, const struct row *row) {
   return row->rule == 0 && asked && !readable;
 }
 
+/* Finds who worked on a turn that was judged before, whose calls are forgotten; keeps who worked on
+ * one that found no rule. */
+static void keep_worker(struct rows *rows, struct row *row) {
+  struct rows_unruled *kept = rows->unruled;
+  for (size_t i = 0; i < ROWS_UNRULED_COUNT && i < rows->unruled_count; i++)
+    if (kept[i].turn == row->turn && row->worker == NAMES_NONE) {
+      row->worker = kept[i].worker;
+      row->worker_model = kept[i].worker_model;
+      row->schema = kept[i].schema;
+    }
+  if (row->rule == 0)
+    kept[rows->unruled_count++ % ROWS_UNRULED_COUNT] =
+        (struct rows_unruled){row->turn, row->worker, row->worker_model, row->schema};
+}
+
 /* Reads the turn's number in a pass of its own, before the stages, whatever their order. */
 static long rows_turn_of(struct pull at) {
   struct str key;
@@ -237,6 +252,7 @@ enum rows_taken rows_judgment(struct rows *rows, struct pull *at, const struct r
   row.undecided = is_undecided(rows, &row);
   find_judge(rows, &row);
   rows_add_work(rows, &row);
+  keep_worker(rows, &row);
   rows_turn_forget(rows, row.turn);
   rows_emit(rows, &row);
   return ROWS_TAKEN;

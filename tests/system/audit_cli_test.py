@@ -305,6 +305,22 @@ def hostile():
         del paths
 
 
+def a_persons_verdict():
+    """It is a judgment of the work that found no rule before, without counting that work twice."""
+    with Box() as box:
+        flow = box.file("w.yaml", "name: w\nmovements:\n  - name: look\n    provider: script\n    instruction: Look at it.\n"
+                        "    judge: {stages: [phase3_tag]}\n    rules:\n"
+                        "      - {condition: good, next: COMPLETE}\n      - {condition: bad, next: ABORT}\n")
+        replies = box.file("s.json", '{"replies": [{"purpose": "execute", "text": "I did", "usage": {"input": 7, "output": 3}},'
+                           '{"stage": "phase3_tag", "text": "[LOOK:0]"}]}')
+        expect(box.segue("run", flow, "-t", "x", "-s", replies, "-l", box.logs).returncode == 4)
+        expect(box.segue("resume", box.log_paths()[0], "--rule", "1").returncode == 0)
+        groups = audit(box, box.logs, "--by", "worker,method")["groups"]
+        got = {(g["worker"], g["method"]): (g["judgments"], g["work"]["calls"], g["work"]["input"]) for g in groups}
+        expect(got == {("script", None): (1, 1, 7), ("script", "human"): (1, 0, 0)}, got)
+        expect(audit(box, box.logs, "--worker", "script", "--method", "human")["totals"]["judgments"] == 1)
+
+
 def bounded(box, *words):
     """Runs a command in 64 MiB of memory."""
     def limit():
@@ -473,4 +489,4 @@ def schema():
 
 if __name__ == "__main__":
     sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
-          lines_that_are_too_long, one_large_log, words, errors, schema_once, schema]))
+          a_persons_verdict, lines_that_are_too_long, one_large_log, words, errors, schema_once, schema]))
