@@ -108,8 +108,8 @@ static void extract_gap(struct extract_pass *p, size_t to) {
   p->gap_broken = false;
 }
 
-/* From i on, candidates are no longer pieces of the broken value whose end is unknown, unless that
- * value may be the answer itself and its fence has not ended. */
+/* From i on, candidates no longer count as pieces of the broken value whose end is unknown, unless
+ * that value may be the answer itself and its fence has not ended. */
 static void extract_release(struct extract_pass *p, size_t i, bool fence_ends) {
   if (!fence_ends && extract_key_between(p, p->inside_start, i, true))
     return;
@@ -117,7 +117,7 @@ static void extract_release(struct extract_pass *p, size_t i, bool fence_ends) {
   p->inside_unclosed = false;
 }
 
-/* Does a quoted key and its colon stand before i? */
+/* Returns true if a quoted key and its colon stand before i. */
 static bool member_value(const struct extract_pass *p, size_t i) {
   const char *t = p->text;
   bool colon = false;
@@ -126,15 +126,15 @@ static bool member_value(const struct extract_pass *p, size_t i) {
   return colon && i > p->gap_start && t[i - 1] == '"';
 }
 
-/* after white space */
+/* Returns the offset after white space. */
 static size_t skip_past(const struct extract_pass *p, size_t i) {
   while (i < p->n && jscan_one_of(" \t\r\n", p->text[i]))
     i++;
   return i;
 }
 
-/* Does a list break where data does and prose does not: at a comment after an item, or at a quote
- * escaped once too often? */
+/* Returns true if a list breaks where data does and prose does not: at a comment after an item, or
+ * at a quote escaped once too often. */
 static bool list_breaks(const struct extract_pass *p, size_t i, size_t at) {
   if (at + 1 >= p->n)
     return false;
@@ -147,7 +147,7 @@ static bool list_breaks(const struct extract_pass *p, size_t i, size_t at) {
 static void hide_inside(struct extract_pass *p, size_t i, size_t end, size_t fail) {
   p->inside_unclosed = end == SIZE_MAX;
   if (end == SIZE_MAX) {
-    const char *nul = memchr(p->text + i, '\0', p->n - i); /* there is no text beyond it */
+    const char *nul = memchr(p->text + i, '\0', p->n - i); /* the text ends there */
     end = nul ? (size_t)(nul - p->text) : p->n;
   }
   p->inside_until = end;
@@ -161,7 +161,8 @@ static void broken_place(struct extract_pass *p, size_t i, enum jscan_code code,
                          const struct jscan_result *r, bool sure) {
   bool hard = code == JSCAN_DEPTH || code == JSCAN_NUMBER_RANGE;
   size_t end = r->closed ? r->end : SIZE_MAX;
-  /* brackets of prose at the start of a line: a value of its own when it ends the line as well */
+  /* Brackets of prose at the start of a line are a value of their own if they end the line as
+   * well. */
   bool block = !sure && p->text[i] == '[' && i == p->trim_start;
   if (!r->closed && sure)
     end = extract_piece_end(p, i, r->offset);
@@ -188,7 +189,7 @@ static void broken_place(struct extract_pass *p, size_t i, enum jscan_code code,
     hide_inside(p, i, end, r->offset);
 }
 
-/* a strict attempt at the bracket text[i] failed; returns where to go on */
+/* Goes on after a strict attempt at the bracket text[i] failed; returns where. */
 static size_t extract_broken(struct extract_pass *p, size_t i, enum jscan_code code,
                              const struct jscan_result *r) {
   bool object = p->text[i] == '{';
@@ -198,7 +199,7 @@ static size_t extract_broken(struct extract_pass *p, size_t i, enum jscan_code c
   if (i >= p->inside_until) {
     bool cut = code == JSCAN_TRUNCATED && object && extract_item_next(p, i);
     if (cut && p->opts->check && p->opts->check->is_key)
-      extract_refuse_drafts(p, "before_broken"); /* whatever its keys were going to be */
+      extract_refuse_drafts(p, "before_broken"); /* whatever its keys were to be */
     if (sure || extract_line_start(p, i) || (!object && extract_item_next(p, i)))
       broken_place(p, i, code, r, sure);
   }
@@ -206,10 +207,10 @@ static size_t extract_broken(struct extract_pass *p, size_t i, enum jscan_code c
     return r->end;
   if (r->offset + 1 < p->n && p->text[r->offset] == '/' &&
       jscan_one_of("/*", p->text[r->offset + 1]))
-    return extract_comment_end(p->text, p->n, r->offset); /* brackets in it are words */
-  /* A string directly before the failure may have been prose between two quotes: what is in it is
-   * still undecided. Every stretch between quotes is looked into so at most once, because later
-   * attempts start behind its start. */
+    return extract_comment_end(p->text, p->n, r->offset); /* brackets in a comment are words */
+  /* A string directly before the failure may have been prose between two quotes, so what is in it
+   * is still undecided. Each stretch between quotes is searched at most once like this, because
+   * later attempts start after its start. */
   if (!r->member_seen && r->last_string != SIZE_MAX && r->last_string >= i)
     return r->last_string + 1;
   return r->offset > i ? r->offset : i + 1;
@@ -232,7 +233,7 @@ static void forget_candidates(struct extract_pass *p) {
   p->fence_start = SIZE_MAX;
 }
 
-/* a run of three or more ` or ~; returns the offset after it */
+/* Reads a run of three or more ` or ~; returns the offset after it. */
 static size_t extract_fence(struct extract_pass *p, size_t i) {
   char c = p->text[i];
   size_t k = i;
@@ -259,7 +260,7 @@ static size_t extract_fence(struct extract_pass *p, size_t i) {
   return k;
 }
 
-/* The mark of a reasoning section at *i: moves *i behind it, or behind the section. False: there is
+/* Passes the mark of a reasoning section at *i, or the whole section. Returns false if there is
  * none. */
 static bool pass_reasoning(struct extract_pass *p, size_t *i) {
   size_t closed = 0;
@@ -286,11 +287,11 @@ static bool pass_reasoning(struct extract_pass *p, size_t *i) {
   return true;
 }
 
-/* the bracket at i: returns where to go on */
+/* Reads the bracket at i; returns where to go on. */
 static size_t pass_bracket(struct extract_pass *p, size_t i) {
   const char *text = p->text;
   struct jscan_result r;
-  /* a run of braces: only the last can open an object */
+  /* In a run of braces only the last one can open an object. */
   if (text[i] == '{' && i > 0 && text[i - 1] == '{')
     while (i + 1 < p->n && text[i + 1] == '{')
       i++;
@@ -333,7 +334,7 @@ static void extract_walk(struct extract_pass *p) {
   }
 }
 
-/* text that is one string, number or literal; true when it was, whatever came of it */
+/* Reads text that is one string, number or literal. Returns true if it was, whatever came of it. */
 static bool direct_scalar(struct extract_pass *p) {
   size_t i = p->trim_start;
   if (i >= p->trim_end || !jscan_one_of("\"-0123456789tfn", p->text[i]) || !p->text[i])

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A repaired candidate. Order of preference: passing the check, else the first found in the order
+/* A repaired candidate. One that passes the check is preferred, then the first found in the order
  * of places. */
 struct fix {
   struct repair_result r;
@@ -23,7 +23,7 @@ static void fix_drop(struct fix *f) {
   *f = (struct fix){0};
 }
 
-/* Did one of these repairs happen? */
+/* Returns true if one of these repairs happened. */
 static bool has_repair(const struct fix *f, const char *const *names) {
   for (size_t i = 0; i < f->r.repairs_listed; i++)
     for (size_t k = 0; names[k]; k++)
@@ -32,8 +32,8 @@ static bool has_repair(const struct fix *f, const char *const *names) {
   return false;
 }
 
-/* Without a schema a repaired value must look like data: prose and source code have brackets too.
- */
+/* Returns true if a repaired value looks like data, as it must without a schema: prose and source
+ * code have brackets too. */
 static bool fix_plausible(const struct extract_pass *p, const struct repair_job *job,
                           const struct fix *f) {
   if (f->r.code_like)
@@ -43,14 +43,14 @@ static bool fix_plausible(const struct extract_pass *p, const struct repair_job 
   if (json_is_object(f->value))
     return f->r.key_count > 0 || (whole && !f->r.truncated && !has_repair(f, stray));
   size_t next = f->r.end;
-  /* [text](link), [1]: a footnote */
+  /* "[text](link)" and "[1]: a footnote" are no data. */
   if (next < job->limit && job->text[job->from] == '[' &&
       (job->text[next] == '(' || job->text[next] == ':'))
     return false;
   return json_array_size(f->value) > 0 || job->from == p->trim_start;
 }
 
-/* runs the job; true when its value is acceptable and now in *f */
+/* Runs the job. Returns true if its value is acceptable and now in *f. */
 static bool fix_attempt(struct extract_pass *p, const struct repair_job *job, bool fenced,
                         struct fix *f) {
   struct repair_job own = *job;
@@ -88,8 +88,8 @@ static size_t skip_blank(const struct extract_pass *p, size_t i, size_t limit) {
   return i;
 }
 
-/* The repair ran on a copy: translates its offsets to the text, and makes the reason for the copy
- * the first repair. */
+/* Translates the offsets of a repair that ran on a copy, and makes the reason for the copy the
+ * first repair. */
 static void fix_relocate(struct fix *f, const struct fix_copy *copy, size_t from, const char *why) {
   f->start = from;
   f->r.end = copy->at[f->r.end];
@@ -178,8 +178,8 @@ static bool wide_bracket_at(const struct extract_pass *p, size_t i, size_t limit
          (memcmp(p->text + i, brackets[0], 3) == 0 || memcmp(p->text + i, brackets[1], 3) == 0);
 }
 
-/* places that no bracket marks: members whose opening brace is lost, a tuple, several values in a
- * row, brackets of full width */
+/* Repairs places that no bracket marks: members whose opening brace is lost, a tuple, several
+ * values in a row, full-width brackets. */
 static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fenced,
                      struct fix *f) {
   from = skip_blank(p, from, limit);
@@ -197,7 +197,7 @@ static bool fix_text(struct extract_pass *p, size_t from, size_t limit, bool fen
   return false;
 }
 
-/* objects one after the other, with nothing else in the text, where an array is wanted */
+/* Repairs objects one after the other, with nothing else in the text, where an array is wanted. */
 static bool fix_sequence(struct extract_pass *p, size_t from, size_t limit, struct fix *f) {
   size_t i = skip_blank(p, from, limit);
   if (i >= limit || !jscan_one_of("{/#\"0123456789", p->text[i]) || !p->text[i])
@@ -212,8 +212,8 @@ static bool fix_sequence(struct extract_pass *p, size_t from, size_t limit, stru
   return false;
 }
 
-/* Does the text go on with members or items where the value is said to end? Then the end is wrong.
- * Surplus brackets are allowed if only words, or nothing, follow them. */
+/* Returns true if the text goes on with members or items where the value is said to end: then the
+ * end is wrong. Surplus brackets are allowed if only words, or nothing, follow them. */
 static bool fix_goes_on(const struct extract_pass *p, const struct fix *f, size_t limit) {
   size_t i = skip_blank(p, f->r.end < limit ? f->r.end : limit, limit);
   bool more = false;
@@ -224,7 +224,7 @@ static bool fix_goes_on(const struct extract_pass *p, const struct fix *f, size_
   return more && i < limit && jscan_one_of("\"'{[-0123456789", p->text[i]);
 }
 
-/* all readings of one place, the likelier first */
+/* Tries all readings of one place, the likelier ones first. */
 static bool fix_place(struct extract_pass *p, struct repair_job *job, bool fenced, struct fix *f) {
   for (size_t k = 0; k < sizeof fix_ways / sizeof *fix_ways; k++)
     if (fix_by_copy(p, job, &fix_ways[k], fenced, f))
@@ -237,7 +237,7 @@ static bool fix_place(struct extract_pass *p, struct repair_job *job, bool fence
   return fix_attempt(p, job, fenced, f);
 }
 
-/* Does a key of the answer follow what was repaired? Then it was a draft. */
+/* Returns true if a key of the answer follows what was repaired, which then was a draft. */
 static bool fix_is_draft(const struct extract_pass *p, const struct fix *f, size_t limit) {
   size_t end = f->r.end < limit ? f->r.end : limit;
   return extract_key_between(p, end, limit, true) ||
@@ -250,13 +250,14 @@ bool extract_fix(struct extract_pass *p) {
   bool found = false;
   size_t count = p->region_count < EXTRACT_REGIONS_MAX ? p->region_count : EXTRACT_REGIONS_MAX;
   size_t limit_of_text = p->segment_limit;
-  /* one allowance for all places together, so that the whole stays linear */
+  /* All places together have one allowance, so that the whole stays linear. */
   p->repair_work = SIZE_MAX;
   if (p->n <= SIZE_MAX / (2 * REPAIR_WORK_FACTOR))
     p->repair_work = p->n * REPAIR_WORK_FACTOR + REPAIR_WORK_MIN;
   if (p->opts->want == EXTRACT_WANT_ARRAY)
     found = fix_sequence(p, p->segment_start, limit_of_text, &best);
-  /* the last place first; surely JSON before perhaps JSON, in a fence before outside */
+  /* The last place comes first; what is surely JSON before what may be, in a fence before
+   * outside. */
   for (int rank = 0; rank < 4 && !found; rank++) {
     for (size_t k = 0; k < count; k++) {
       const struct extract_region *region =
@@ -272,7 +273,7 @@ bool extract_fix(struct extract_pass *p) {
       if (fix_place(p, &job, region->fenced, &f)) {
         if (fix_goes_on(p, &f, job.limit) || (p->region_count > k + 1 && f.r.end < job.limit &&
                                               extract_stray_closer(p, f.r.end, job.limit))) {
-          fix_drop(&f); /* a piece of something larger */
+          fix_drop(&f); /* it is a piece of something larger */
           continue;
         }
         if (fix_is_draft(p, &f, job.limit)) {

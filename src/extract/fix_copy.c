@@ -15,7 +15,7 @@ void fix_copy_deinit(struct fix_copy *c) {
   *c = (struct fix_copy){0};
 }
 
-/* Bytes that stand for what is at `at` in the text; n may be 0, for the end. */
+/* Puts bytes that stand for what is at `at` in the text; n may be 0, for the end. */
 static void copy_put(struct fix_copy *c, const char *p, size_t n, size_t at) {
   if (c->room < c->text.n + n + 1) {
     c->room = c->text.n + n + 1 + (c->text.n + n) / 2;
@@ -36,7 +36,7 @@ static bool copy_blank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* the byte that \n, \t or \r at text[i] stands for, else NUL */
+/* Returns the byte that \n, \t or \r at text[i] stands for, else NUL. */
 static char line_escape(const char *text, size_t i, size_t limit) {
   static const char table[] = "n\nt\tr\r";
   if (i + 1 >= limit || text[i] != '\\' || !jscan_one_of("ntr", text[i + 1]))
@@ -97,7 +97,8 @@ bool fix_copy_unquoted(struct fix_copy *c, const char *text, size_t from, size_t
 
 enum { ENTITY_BYTES = 10 };
 
-/* The entity at text[i]: its character into out, and the length of both. False: none is there. */
+/* Reads the entity at text[i]: its character goes to `out`, with the length of both. Returns false
+ * if there is none. */
 static bool entity_at(const char *text, size_t i, size_t limit, char out[UTF8_BYTES_MAX],
                       size_t *out_n, size_t *length) {
   static const struct {
@@ -161,7 +162,7 @@ bool fix_copy_entities(struct fix_copy *c, const char *text, size_t from, size_t
 
 /* --- punctuation --- */
 
-/* The ASCII punctuation that the bytes at text[i] were meant to be, NUL for none. */
+/* Returns the ASCII punctuation that the bytes at text[i] were meant to be, NUL for none. */
 static char foreign_mark(const char *text, size_t i, size_t limit, size_t *length) {
   static const struct {
     const char *bytes;
@@ -187,7 +188,7 @@ static bool is_curly(const char *text, size_t i, size_t limit) {
          (unsigned char)text[i + 2] >= 0x98 && (unsigned char)text[i + 2] <= 0x9F;
 }
 
-/* behind the string that opens at text[i]; the limit when nothing closes it */
+/* Returns the offset after the string that opens at text[i], the limit if nothing closes it. */
 static size_t behind_string(const char *text, size_t i, size_t limit) {
   bool curly = is_curly(text, i, limit);
   char open = text[i];
@@ -227,7 +228,7 @@ bool fix_copy_punctuation(struct fix_copy *c, const char *text, size_t from, siz
     i += length;
     depth += mark == '{' || mark == '[';
     if ((mark == '}' || mark == ']') && (depth == 0 || --depth == 0)) {
-      copy_end(c, i); /* what follows is another text */
+      copy_end(c, i); /* another text follows */
       return changes > 0;
     }
   }

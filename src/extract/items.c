@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { TAG_LOOK_BYTES = 24 }; /* the longest marker of a reasoning section fits */
+enum { TAG_LOOK_BYTES = 24 }; /* room for the longest marker of a reasoning section */
 
 void item_stream_init(struct item_stream *s, size_t max_item_bytes) {
   *s = (struct item_stream){.max = max_item_bytes, .item = SIZE_MAX, .line_start = true};
@@ -52,7 +52,7 @@ static void pass_byte(struct item_stream *s) {
     s->line_start = false;
 }
 
-/* Enough bytes to tell a marker from what only begins like one? */
+/* Returns true if there are enough bytes to tell a marker from what only begins like one. */
 static bool can_tell(const struct item_stream *s, bool ended) {
   return ended || s->text.n - s->at >= TAG_LOOK_BYTES;
 }
@@ -95,8 +95,8 @@ static bool in_text(struct item_stream *s, bool ended) {
   return true;
 }
 
-/* The section is searched again when it grew by an eighth: work stays linear, pieces of one byte or
- * not. */
+/* Returns true within a reasoning section. It is searched again once it has grown by an eighth:
+ * work stays linear even with pieces of one byte. */
 static bool in_reasoning(struct item_stream *s, bool ended) {
   size_t closed = SIZE_MAX;
   if (s->text.n < s->look_again && !ended)
@@ -118,7 +118,7 @@ static void leave(struct item_stream *s) {
   s->line_start = false;
 }
 
-/* The bytes [item, at) are one item. */
+/* Finishes an item, the bytes [item, at). */
 static void finish_item(struct item_stream *s, item_stream_fn fn, void *ctx) {
   struct jscan js;
   struct jscan_result r = {0};
@@ -145,7 +145,7 @@ static void begin_item(struct item_stream *s) {
   s->at++;
 }
 
-/* One byte of an open item; *over when the byte before `at` was its last. */
+/* Takes one byte of an open item; sets *over if the byte before `at` was its last. */
 static void item_byte(struct item_stream *s, bool *over) {
   char c = s->text.p[s->at];
   bool container = s->text.p[s->item] == '{' || s->text.p[s->item] == '[';

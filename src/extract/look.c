@@ -21,7 +21,7 @@ size_t extract_comment_end(const char *text, size_t n, size_t i) {
   return end ? (size_t)(end - text) : n;
 }
 
-/* after white space, comments, and a line break that is written \n */
+/* Returns the offset after white space, comments, and line breaks written as \n. */
 static size_t look_past(const char *text, size_t end, size_t i) {
   while (i < end) {
     if (text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r'))
@@ -39,14 +39,15 @@ static size_t look_past(const char *text, size_t end, size_t i) {
   return end;
 }
 
-/* length of the quotation mark at i, in all the ways in which it comes out wrong; 0 for none */
+/* Returns the length of the quotation mark at i, in all the ways in which it comes out wrong; 0 for
+ * none. */
 static size_t look_quote(const char *text, size_t end, size_t i) {
   static const char *const marks[] = {"\"",       "'",        "`",           "\\\"",  "\xC2\xB4",
                                       "\xC2\xAB", "\xC2\xBB", "&quot;",      "&#34;", "&#x22;",
                                       "&apos;",   "&#39;",    "\xEF\xBC\x82"};
   unsigned char first = (unsigned char)text[i];
   if (first < '"' || (first > '\'' && first < '\\') || (first > '`' && first < 0xC2))
-    return 0; /* most text is none of them */
+    return 0; /* most text is none of these */
   for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) {
     size_t n = strlen(marks[k]);
     if (end - i >= n && memcmp(text + i, marks[k], n) == 0)
@@ -57,8 +58,8 @@ static size_t look_quote(const char *text, size_t end, size_t i) {
   return curly ? 3 : 0;
 }
 
-/* Does a brace open something like an object although the strict scan refused its first key: {step:
- * 1, {'a': 1, {“a”: 1, {"a" {? Looks at no more than LOOK_BYTES. */
+/* Returns true if a brace opens something like an object although the strict scan refused its first
+ * key: {step: 1, {'a': 1, {“a”: 1, {"a" {. Looks at no more than LOOK_BYTES. */
 bool extract_loose_member(const char *text, size_t n, size_t i) {
   enum { LOOK_BYTES = 256 };
   size_t end = n - i > LOOK_BYTES ? i + LOOK_BYTES : n;
@@ -98,22 +99,22 @@ bool extract_loose_member(const char *text, size_t n, size_t i) {
            memcmp(text + k, LIT("null")) == 0));
 }
 
-/* does a string or a container follow the bracket? */
+/* Returns true if a string or a container follows the bracket. */
 bool extract_item_next(const struct extract_pass *p, size_t i) {
   for (i++; i < p->n && (p->text[i] == ' ' || p->text[i] == '\n'); i++)
     ;
   return i < p->n && (p->text[i] == '"' || p->text[i] == '{' || p->text[i] == '[');
 }
 
-/* "- [ ] to do" */
+/* Returns true for the box of "- [ ] to do". */
 bool extract_checkbox(const struct extract_pass *p, size_t i, size_t end) {
   return end - i == 3 && p->text[i] == '[' && p->text[i + 1] == ' ' && i >= 2 &&
          p->text[i - 1] == ' ' && jscan_one_of("-*+.)", p->text[i - 2]) && end < p->n &&
          p->text[end] == ' ';
 }
 
-/* Between the failure of a value without end and the bracket at i stand words and nothing else: the
- * value was given up in mid-air, and what starts at i is not a part of it. */
+/* Returns true if only words stand between the failure of a value without end and the bracket at i:
+ * the value was given up in mid-air, and what starts at i is no part of it. */
 bool extract_prose_between(const struct extract_pass *p, size_t from, size_t i) {
   bool word = false;
   if (i < from || i - from > 256)
@@ -128,8 +129,8 @@ bool extract_prose_between(const struct extract_pass *p, size_t from, size_t i) 
   return word;
 }
 
-/* Can the bracket at i be told from a value by the next byte alone? [link], {option}, { color: red
- * } */
+/* Returns true if the next byte alone shows that the bracket at i is prose: [link], {option}, {
+ * color: red }. */
 bool extract_plainly_prose(const struct extract_pass *p, size_t i) {
   size_t k = i + 1;
   while (k < p->n &&
@@ -140,7 +141,7 @@ bool extract_plainly_prose(const struct extract_pass *p, size_t i) {
   char c = p->text[k];
   if (p->text[i] == '{' && (c == '{' || c == '['))
     return !extract_line_start(p, i);
-  if (p->text[i] == '{') { /* only words may still be an object that lost its quotes */
+  if (p->text[i] == '{') { /* bare words may still be an object that lost its quotes */
     if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')))
       return false;
     while (k < p->n &&

@@ -58,7 +58,7 @@ static size_t find_close(const char *text, size_t n, size_t i, const struct mark
 }
 
 enum extract_tag extract_tag_at(const char *text, size_t n, size_t i, size_t *closed) {
-  /* most marks of prose begin no tag: the first letter of its name tells */
+  /* Most marks of prose begin no tag: the first letter of its name shows that. */
   size_t name = i + 1 < n && text[i + 1] == '/' ? i + 2 : i + 1;
   char first = name < n ? look_lower(text[name]) : '\0';
   bool angle = text[i] == '<' && (first == 'r' || first == 's' || first == '|');

@@ -57,8 +57,8 @@ static bool pick_fits(const struct extract_pass *p, const json_t *v) {
   return extract_root_ok(p->opts->want, v) && p->opts->check->valid(p->opts->check->ctx, v);
 }
 
-/* Does v hold a key of the answer itself? The name of a tool call is that of the tool, and an
- * object of nothing but null says nothing. */
+/* Returns true if v holds a key of the answer itself. The name of a tool call is that of the tool,
+ * and an object of nothing but null says nothing. */
 static bool holds_key(const struct extract_pass *p, const json_t *v) {
   const struct extract_check *check = p->opts->check;
   bool call = json_object_get(v, "arguments") != NULL || json_object_get(v, "parameters") != NULL;
@@ -102,7 +102,7 @@ static enum extract_within unwrap_string(struct extract_pass *p, const json_t *v
   return found;
 }
 
-/* The later of two findings counts; takes what `next` found. */
+/* Keeps the later of two findings: what `next` found, if anything. */
 static void unwrap_later(enum extract_within *found, json_t **owned_found, enum extract_within next,
                          json_t *owned_next) {
   if (next == EXTRACT_WITHIN_NOTHING)
@@ -121,7 +121,7 @@ static enum extract_within unwrap_at(struct extract_pass *p, json_t *v, int dept
     return EXTRACT_WITHIN_VALID;
   }
   if (json_is_object(v) && holds_key(p, v))
-    return EXTRACT_WITHIN_REFUSED; /* it is an answer, and refused: nothing in it is another one */
+    return EXTRACT_WITHIN_REFUSED; /* it is an answer, and was refused: nothing in it is another */
   if (depth >= EXTRACT_UNWRAP_DEPTH)
     return EXTRACT_WITHIN_NOTHING;
   json_t *inner;
@@ -215,7 +215,8 @@ static void weigh_checked(struct extract_pass *p, struct extract_slot s) {
   }
   note_set(p, s.note, "not_valid");
   s.nearness = check->nearness ? check->nearness(check->ctx, s.value) : 0;
-  /* a value without any required key is an answer only when the whole text or a fence says so */
+  /* A value without any required key is an answer only if it is the whole text or stands in a
+   * fence. */
   if (s.nearness <= 0 && s.stage == EXTRACT_BRACE) {
     p->empty_refused =
         p->empty_refused || (json_is_object(s.value) && json_object_size(s.value) == 0);

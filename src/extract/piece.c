@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PIECE_KEY_MAX = 128 }; /* bytes of a key that are looked at */
+enum { PIECE_KEY_MAX = 128 }; /* the most bytes of a key that are examined */
 
 static bool piece_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -17,7 +17,8 @@ static size_t space_back(const char *t, size_t from, size_t i) {
   return i;
 }
 
-/* length of the quotation mark that ends at i, straight, curly or an accent; 0 when none does */
+/* Returns the length of the quotation mark that ends at i, straight, curly or an accent; 0 if none
+ * does. */
 static size_t quote_back(const char *t, size_t from, size_t i) {
   if (i > from && jscan_one_of("\"'`", t[i - 1]))
     return 1;
@@ -32,8 +33,8 @@ static bool piece_word(char c) {
          c == '$' || c == '-' || (c & 0x80);
 }
 
-/* Is the text that ends at i, before a colon, a key of the answer? Without quotes it is one only
- * behind a brace, or behind a comma in a piece that is known to be broken. */
+/* Returns true if the text that ends at i, before a colon, is a key of the answer. Without quotes
+ * it is one only after a brace, or after a comma in a piece that is known to be broken. */
 static bool key_before(const struct extract_pass *p, size_t from, size_t i, bool in_piece) {
   const char *t = p->text;
   i = space_back(t, from, i);
@@ -73,7 +74,7 @@ bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, b
  * is known only where all of them agree. */
 enum piece_reading { PIECE_STRINGS_AND_COMMENTS, PIECE_STRINGS, PIECE_PLAIN, PIECE_READINGS };
 
-/* behind the string or comment at i; i itself when there is none */
+/* Returns the offset after the string or comment at i, i itself if there is none. */
 static size_t piece_opaque(const char *t, size_t n, size_t i, enum piece_reading how) {
   if (t[i] == '"' && how != PIECE_PLAIN) {
     for (i++; i < n && t[i] != '"'; i++)
@@ -95,8 +96,9 @@ static size_t piece_opaque(const char *t, size_t n, size_t i, enum piece_reading
   return i;
 }
 
-/* behind the closer of the bracket at i; SIZE_MAX when the text ends first, or a closer is of
- * another kind than its opener. *plain: no string or comment was passed, so all readings agree. */
+/* Returns the offset after the closer of the bracket at i, SIZE_MAX if the text ends first or a
+ * closer is of another kind than its opener. *plain: no string or comment was passed, so all
+ * readings agree. */
 static size_t piece_closed(struct extract_pass *p, size_t i, enum piece_reading how, bool *plain) {
   char stack[JSCAN_DEPTH_MAX];
   const char *t = p->text;
@@ -128,7 +130,7 @@ static size_t piece_closed(struct extract_pass *p, size_t i, enum piece_reading 
   return end;
 }
 
-/* Does nothing but blanks, a fence or markup follow on the line? */
+/* Returns true if only blanks, a fence or markup follow on the line. */
 static bool piece_ends_line(const struct extract_pass *p, size_t i) {
   while (i < p->n && (p->text[i] == ' ' || p->text[i] == '\t' || p->text[i] == '\r'))
     i++;
@@ -136,7 +138,7 @@ static bool piece_ends_line(const struct extract_pass *p, size_t i) {
          p->text[i] == '<';
 }
 
-/* Does a word or another value start at i? */
+/* Returns true if a word or another value starts at i. */
 static bool starts_other(const struct extract_pass *p, size_t i) {
   return i < p->n && (piece_word(p->text[i]) || p->text[i] == '{' || p->text[i] == '[');
 }
@@ -151,7 +153,7 @@ size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail) {
   if (end == SIZE_MAX || end < fail)
     return SIZE_MAX;
   bool over = piece_ends_line(p, end);
-  if (p->opts->check == NULL || p->opts->check->is_key == NULL) /* words will do for a value */
+  if (p->opts->check == NULL || p->opts->check->is_key == NULL) /* any word may be a value */
     over = over || starts_other(p, end + (end < p->n && p->text[end] == ' '));
   return over ? end : SIZE_MAX;
 }

@@ -29,7 +29,8 @@ void repair_keep(struct repair *r, size_t from, size_t to) {
   r->spans[r->span_count++] = (struct repair_span){from, to};
 }
 
-/* length of the character at i if it can be part of a word; 0 when it is punctuation or space */
+/* Returns the length of the character at i if it can be part of a word, 0 if it is punctuation or
+ * space. */
 static size_t word_at(const struct repair *r, size_t i, size_t to) {
   const unsigned char *s = (const unsigned char *)r->t + i;
   uint32_t cp;
@@ -44,7 +45,8 @@ static size_t word_at(const struct repair *r, size_t i, size_t to) {
   return mark ? 0 : len;
 }
 
-/* The last gate: is a word in [from, to) neither in the value nor told as noise? */
+/* The last gate: returns true if a word in [from, to) is neither in the value nor reported as
+ * noise. */
 static bool repair_lost(const struct repair *r, size_t from, size_t to) {
   size_t next = 0;
   for (size_t i = from; i < to;) {
@@ -84,8 +86,8 @@ bool repair_push(struct repair *r, char kind) {
   return true;
 }
 
-/* moves to the next byte that means something; false at the end, which a fence that closes the
- * block is too */
+/* Moves to the next byte that means something. Returns false at the end; a fence that closes the
+ * block is one, too. */
 bool repair_more(struct repair *r) {
   r->i = repair_junk(r, r->i, true);
   if (repair_fence_at(r, r->i))
@@ -98,8 +100,8 @@ void repair_cut_off(struct repair *r, const char *name) {
   r->out->truncated = true;
 }
 
-/* A key given twice with two values: without a schema the last one counts, and it is told. Where an
- * answer is asked for, nobody knows which one is meant. */
+/* Sets a member. If a key is given twice with two values, the last one counts without a schema, and
+ * this is reported. Where an answer is asked for, nobody knows which one is meant. */
 static void repair_set(struct repair *r, json_t *object, struct str key, json_t *owned_value) {
   const json_t *before = json_object_getn(object, key.p, key.n);
   if (before != NULL && !json_equal(before, owned_value)) {
@@ -125,7 +127,7 @@ void repair_add(json_t *array, json_t *owned_value) {
     BUG("out of memory");
 }
 
-/* r->buf itself: reading the value begins another */
+/* Takes r->buf itself: reading the value begins another. */
 static struct buf take_key(struct repair *r) {
   struct buf key = r->buf;
   r->buf = (struct buf){0};
@@ -157,7 +159,7 @@ static bool repair_read_key(struct repair *r) {
   return !r->failed;
 }
 
-/* the colon at r->i, or what stands for it; false when there is none */
+/* Reads the colon at r->i, or what stands for it. Returns false if there is none. */
 static bool repair_colon(struct repair *r) {
   char c = r->t[r->i];
   if (c != ':' && c != '=')
@@ -170,7 +172,7 @@ static bool repair_colon(struct repair *r) {
   return true;
 }
 
-/* Is there anything but punctuation in it? If not, the quotes are out of step. */
+/* Returns true if the key has more than punctuation; otherwise the quotes are out of step. */
 static bool is_key(struct str key) {
   bool word = key.n == 0 || memchr(key.p, '"', key.n) == NULL;
   for (size_t k = 0; k < key.n; k++)
@@ -178,7 +180,8 @@ static bool is_key(struct str key) {
   return word;
 }
 
-/* Is it a word, and no number or literal, which would be an item that lost its array? */
+/* Returns true for a word that is no number or literal, which would be an item that lost its
+ * array. */
 static bool is_word(struct str key) {
   static const char *const literals[] = {"true", "false", "null"};
   for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
@@ -236,7 +239,7 @@ static void read_value_of(struct repair *r, json_t *object, struct str key, size
     r->failed = true;
 }
 
-/* one member at r->i into object */
+/* Reads one member at r->i into the object. */
 static void repair_read_member(struct repair *r, json_t *object) {
   size_t at = r->i, quote;
   bool bare = r->t[at] != '\\' && repair_quote_at(r, at, &quote) == QUOTE_NONE;
@@ -247,7 +250,7 @@ static void repair_read_member(struct repair *r, json_t *object) {
   buf_deinit(&key);
 }
 
-/* {1, 2} and {'a', 'b'}: does the brace open a set? Looks at the first thing in it. */
+/* Returns true if the brace opens a set, such as {1, 2} or {'a', 'b'}, by the first thing in it. */
 static bool set_at(struct repair *r) {
   size_t len, i = repair_junk(r, r->i + 1, false);
   if (i >= r->n || repair_key_at(r, i))
@@ -282,7 +285,7 @@ void repair_extra_bracket(struct repair *r, size_t at) {
   r->failed = r->failed || !(next >= r->n || repair_fence_at(r, next));
 }
 
-/* How far the members of an object are read. */
+/* The progress in reading an object's members. */
 struct members_reading {
   json_t *object;     /* borrowed */
   bool without_brace; /* it ends where the array around it does */
@@ -290,7 +293,7 @@ struct members_reading {
   bool closed;
 };
 
-/* the closer c at r->i */
+/* Reads the closer c at r->i. */
 static void members_closer(struct repair *r, struct members_reading *m, char c) {
   size_t at = r->i;
   if (c == '}') {
@@ -309,7 +312,7 @@ static void members_closer(struct repair *r, struct members_reading *m, char c) 
     return;
   }
   r->i++;
-  if (!repair_more(r) && !r->failed) { /* the last byte there is: it was meant to be the brace */
+  if (!repair_more(r) && !r->failed) { /* the last byte, so it was meant to be the brace */
     m->closed = true;
     repair_note(r, "wrong_bracket", at);
     return;
@@ -317,7 +320,7 @@ static void members_closer(struct repair *r, struct members_reading *m, char c) 
   repair_extra_bracket(r, at);
 }
 
-/* A mark between members at r->i: true when it was one, and is dealt with. */
+/* Deals with a mark between members at r->i; returns true if it was one. */
 static bool members_mark(struct repair *r, struct members_reading *m) {
   char c = r->t[r->i];
   size_t len, at = r->i;
@@ -343,7 +346,7 @@ static bool members_mark(struct repair *r, struct members_reading *m) {
   return true;
 }
 
-/* An object at r->i where a member should be. */
+/* Reads an object at r->i where a member should be. */
 static void members_object(struct repair *r, struct members_reading *m) {
   size_t at = r->i;
   if (m->after_member && (m->without_brace || (r->depth > 1 && r->stack[r->depth - 2] == '['))) {
@@ -362,7 +365,7 @@ static void members_object(struct repair *r, struct members_reading *m) {
 static void members_member(struct repair *r, struct members_reading *m) {
   size_t at = r->i;
   if (m->after_member && m->without_brace && !repair_key_at(r, at)) {
-    m->closed = true; /* the array goes on with items */
+    m->closed = true; /* the array continues with items */
     return;
   }
   if (m->after_member && !m->comma)
@@ -373,8 +376,8 @@ static void members_member(struct repair *r, struct members_reading *m) {
   r->failed = r->failed || r->i == at;
 }
 
-/* members up to the closing brace, which is consumed; without_brace: up to what closes the array
- * around them */
+/* Reads members up to the closing brace, which is consumed; without_brace: up to what closes the
+ * array around them. */
 void repair_members(struct repair *r, json_t *object, bool without_brace) {
   struct members_reading m = {.object = object, .without_brace = without_brace, .comma = true};
   while (!m.closed && repair_more(r)) {
@@ -403,7 +406,7 @@ static json_t *read_object(struct repair *r) {
   return object;
 }
 
-/* strings joined by +, after the first one has been read into r->buf */
+/* Reads strings joined by +, after the first one has been read into r->buf. */
 static bool read_joined(struct repair *r, enum repair_place place) {
   for (;;) {
     size_t len, plus = repair_junk(r, r->i, false);
@@ -449,7 +452,7 @@ json_t *repair_read(struct repair *r, enum repair_place place) {
   default:
     break;
   }
-  /* u"x", b'x': Python's prefixes */
+  /* Python has prefixes: u"x", b'x'. */
   if (jscan_one_of("urbfURBF", c) && at + 2 < r->n && jscan_one_of("\"'", r->t[at + 1]) &&
       !jscan_one_of(",:]}", r->t[at + 2])) {
     repair_note(r, "quote_style", at);
@@ -470,7 +473,7 @@ json_t *repair_read(struct repair *r, enum repair_place place) {
   return repair_bare(r, place);
 }
 
-/* values separated by commas or lines, up to the end: {"a":1}\n{"a":2} or 1, 2, 3 */
+/* Reads values separated by commas or lines, up to the end: {"a":1}\n{"a":2} or 1, 2, 3. */
 static json_t *read_sequence(struct repair *r) {
   json_t *array = jscan_made(json_array());
   while (repair_more(r)) {

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-/* the brace at r->i, met inside an array that is a member: was it meant to be the array's bracket?
- * It was when what follows is another member and the object around has no object around it to take
- * it. */
+/* Returns true if the brace at r->i, met inside an array that is a member, was meant to be the
+ * array's bracket. It was if another member follows and the object around has no object around it
+ * to take it. */
 static bool brace_for_bracket(struct repair *r) {
   if (r->depth < 2 || r->stack[r->depth - 2] != '{')
     return false;
@@ -22,8 +22,8 @@ static char closer_of(char kind) {
   return kind == '(' ? ')' : '}';
 }
 
-/* the array's closer at r->i, or one that was meant to be it or closes something around it; true
- * when it ended */
+/* Reads the array's closer at r->i, or one that was meant to be it or closes something around it.
+ * Returns true if the array ended. */
 static bool array_closes(struct repair *r, char kind, char c) {
   char own = closer_of(kind);
   size_t at = r->i;
@@ -45,7 +45,8 @@ static bool array_closes(struct repair *r, char kind, char c) {
   return false;
 }
 
-/* the first closer from i on that nothing opened after i; 0 when it is far away or missing */
+/* Returns the first closer from i on that nothing opened after i, 0 if it is far away or
+ * missing. */
 static char next_closer(struct repair *r, size_t i) {
   size_t depth = 0, k = i, end = r->n - i > 4096 ? i + 4096 : r->n;
   char found = '\0';
@@ -65,17 +66,17 @@ static char next_closer(struct repair *r, size_t i) {
   return found;
 }
 
-/* How far an array is read. */
+/* The progress in reading an array. */
 struct array_reading {
   json_t *array; /* owned by the caller */
   char kind;
-  bool comma;  /* one was just read, or nothing yet */
-  bool any;    /* an item was */
-  bool commas; /* there are some */
+  bool comma;  /* a comma was just read, or nothing yet */
+  bool any;    /* an item was read */
+  bool commas; /* some commas were read */
   bool closed;
 };
 
-/* A mark between items at r->i: true when it was one, and is dealt with. */
+/* Deals with a mark between items at r->i; returns true if it was one. */
 static bool array_mark(struct repair *r, struct array_reading *a) {
   char c = r->t[r->i];
   size_t len, at = r->i;
@@ -101,13 +102,13 @@ static bool array_mark(struct repair *r, struct array_reading *a) {
   return true;
 }
 
-/* "key": value at r->i, without braces: true when it was, and is dealt with. */
+/* Deals with "key": value at r->i, without braces; returns true if it was that. */
 static bool array_member(struct repair *r, struct array_reading *a) {
   size_t at = r->i;
   if (a->kind != '[' || !repair_key_at(r, at))
     return false;
   if (a->any && r->depth > 1 && r->stack[r->depth - 2] == '{' && next_closer(r, at) == '}') {
-    repair_note(r, "missing_bracket", at); /* the object around it goes on */
+    repair_note(r, "missing_bracket", at); /* the object around it continues */
     a->closed = true;
     return true;
   }
@@ -120,7 +121,8 @@ static bool array_member(struct repair *r, struct array_reading *a) {
   return true;
 }
 
-/* Does v, read from `at`, say nothing: a lone quote, or an object whose only member was cut? */
+/* Returns true if v, read from `at`, says nothing: a lone quote, or an object whose only member was
+ * cut. */
 static bool says_nothing(struct repair *r, const json_t *v, size_t at) {
   size_t len;
   if (r->i < r->n)
@@ -142,7 +144,7 @@ static void array_item(struct repair *r, struct array_reading *a) {
     json_decref(v);
     return;
   }
-  /* words after a container, with no comma between, are talk and not an item */
+  /* Words after a container, without a comma between, are talk and not an item. */
   if (v && !a->comma && json_is_string(v) && repair_word_byte(r->t[at]) &&
       (json_is_object(last) || json_is_array(last))) {
     repair_note(r, "stray_text", at);

@@ -16,12 +16,13 @@ static int repair_hex_digits(const char *s, size_t count) {
   return v;
 }
 
-/* the escape after the backslash at i, which ends before `end`; returns the offset after it */
+/* Decodes the escape after the backslash at i, which ends before `end`. Returns the offset after
+ * it. */
 static size_t decode_escape(struct repair *r, size_t i, size_t end) {
   static const char from[] = "\"\\/bfnrt'`", to[] = "\"\\/\b\f\n\r\t'`";
   const char *t = r->t;
   char out[UTF8_BYTES_MAX];
-  if (i + 1 >= end) { /* cut in the middle of an escape */
+  if (i + 1 >= end) { /* it was cut within an escape */
     repair_note(r, "bad_escape", i);
     return end;
   }

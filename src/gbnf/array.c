@@ -8,7 +8,8 @@ static bool covers(const struct gb_link *spec, size_t index) {
          (index < json_array_size(spec->patterns) || spec->additional);
 }
 
-/* An item is unevaluated if no schema within the scope of `spec` says anything about it. */
+/* Returns true if the item is unevaluated: no schema within the scope of `spec` says anything about
+ * it. */
 static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const struct gb_link *spec,
                               size_t index) {
   for (const struct gb_link *other = s->items; other; other = other->next) {
@@ -20,7 +21,7 @@ static bool array_unevaluated(struct gb *g, const struct gb_shape *s, const stru
   return true;
 }
 
-/* The set that item `index` must match, with `also`, if that is an entry. */
+/* Returns the set that item `index` must match, with `also`, if that is an entry. */
 static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t index, uint32_t also) {
   struct gb_set never = {.never = true};
   size_t count = 0;
@@ -46,7 +47,7 @@ static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t ind
   return gb_set_of(atoms, count);
 }
 
-struct tuple { /* of the array that is being written */
+struct tuple { /* of the array being written */
   const struct gb_shape *shape;
   const char *name;
   size_t prefix;
@@ -87,7 +88,8 @@ static const struct gb_node *items_node(struct gb *g, const struct tuple *t) {
   return t->min ? all : gb_maybe(g, t->name, all);
 }
 
-/* ... c ... c ...: at least `count` items match `entry`, others may stand before and behind. */
+/* Makes "... c ... c ...": at least `count` items match `entry`, others may stand before and after
+ * them. */
 static const struct gb_node *containing(struct gb *g, const struct tuple *t, uint32_t entry,
                                         uint64_t count) {
   const struct gb_node *any = item_node(g, t, 0, NODE_NONE);
@@ -108,7 +110,7 @@ static bool uses_unevaluated(const struct gb_shape *s) {
   return false;
 }
 
-/* The one `contains` that can be held: an entry, else NODE_NONE; the others are listed. */
+/* Chooses the one `contains` that can be held: an entry, else NODE_NONE; the others are listed. */
 static void hold_contains(struct gb *g, const struct tuple *t, uint32_t *entry, uint64_t *count) {
   const struct gb_shape *s = t->shape;
   *entry = NODE_NONE;

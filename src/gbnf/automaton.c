@@ -41,7 +41,7 @@ static bool scratch_room(struct builder *b, size_t size) {
   return b->scratch_bytes <= GB_SCRATCH_BYTES_MAX || large(b);
 }
 
-/* NULL: too large. */
+/* Returns room, NULL if the automaton becomes too large. */
 static void *scratch_get(struct builder *b, size_t size) {
   return scratch_room(b, size) ? arena_alloc(&b->scratch, size) : NULL;
 }
@@ -77,7 +77,8 @@ static bool in(const struct gb_chars *chars, uint32_t c) {
   return low < chars->count && chars->ranges[low].low <= c;
 }
 
-/* Where sets begin and end, sorted, each once; *count of them. NULL: too many. */
+/* Finds where sets begin and end, sorted, each once; *count of them. Returns NULL if there are too
+ * many. */
 static uint32_t *find_borders(struct builder *b, size_t *count) {
   enum { BORDERS_MAX = 20000 };
   static const uint32_t fixed[] = {0, 0xd800, 0xe000, UTF8_LAST + 1};
@@ -105,7 +106,7 @@ static uint32_t *find_borders(struct builder *b, size_t *count) {
   return borders;
 }
 
-/* The atom of each interval between borders: those in the same sets are one. */
+/* Numbers the atoms: intervals between borders that are in the same sets are one. */
 static bool number_atoms(struct builder *b, const uint32_t *borders, size_t count,
                          uint32_t *atom_of) {
   const struct gb_language *l = b->l;
@@ -344,7 +345,7 @@ static bool fill_dfa(struct builder *b, const struct nfa *n, uint32_t first, str
   return true;
 }
 
-/* Which states can still hold, and which can still fail? */
+/* Marks which states can still hold, and which can still fail. */
 static void mark_outcomes(const struct builder *b, struct dfa *d, bool negated) {
   for (size_t i = 0; i < d->count; i++) {
     bool holds = ((d->flags[i] & MATCHES_AT_END) != 0) != negated;
@@ -447,7 +448,7 @@ static bool fill_product(struct product *p) {
   return true;
 }
 
-/* The arrays go to the arena, so that nobody has to release them. */
+/* Copies the arrays to the arena, so that nobody has to release them. */
 static bool keep_product(struct product *p) {
   struct gb *g = p->b->g;
   size_t next = p->out->states * p->out->atoms * sizeof *p->out->next;

@@ -138,7 +138,7 @@ static const struct gb_node *hex_class(struct gb *g, unsigned low, unsigned high
   return gb_class(g, text);
 }
 
-/* The last `digits` hexadecimal digits of low..high, which share the digits before. */
+/* Makes the last `digits` hexadecimal digits of low..high, which share the digits before. */
 static const struct gb_node *hex_range(struct gb *g, uint32_t low, uint32_t high, int digits) {
   if (!digits)
     return &gb_empty;
@@ -162,7 +162,8 @@ static const struct gb_node *hex_range(struct gb *g, uint32_t low, uint32_t high
   return node;
 }
 
-/* Escapes: what must be escaped, the slash, and what other writers escape beyond ASCII. */
+/* Makes the escapes: what must be escaped, the slash, and what other writers escape beyond
+ * ASCII. */
 static const struct gb_node *escapes_of(struct gb *g, const struct gb_chars *chars) {
   static const char shorts[][2] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
                                    {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
@@ -202,7 +203,7 @@ static const struct gb_node *escapes_of(struct gb *g, const struct gb_chars *cha
   return gb_seq(g, gb_word(g, "\\"), node);
 }
 
-/* A rule for each set of characters that have escapes: many sets share one. */
+/* Makes a rule for each set of characters that have escapes: many sets share one. */
 static const struct gb_node *escaped(struct gb *g, const struct gb_chars *chars) {
   static const struct gb_range with_escapes[] = {
       {0, 0x1f}, {'"', '"'}, {'/', '/'}, {'\\', '\\'}, {0x80, LAST}};

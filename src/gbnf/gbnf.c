@@ -51,7 +51,7 @@ void gb_note(struct gb *g, uint32_t entry, const char *keyword, const char *why)
   buf_deinit(&key);
 }
 
-/* All up to "</think>", then blank space: one state for each beginning of the end mark. */
+/* Makes all up to "</think>", then blank space: one state for each beginning of the end mark. */
 static const struct gb_node *think_node(struct gb *g) {
   static const char end[] = "</think>";
   uint32_t states[sizeof end - 1];

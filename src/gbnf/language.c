@@ -86,7 +86,7 @@ static bool minimise(struct writer *w) {
   return true;
 }
 
-/* True once a round for each state. */
+/* Returns true once in a round for each state. */
 static bool first_time(struct writer *w, uint32_t state) {
   bool first = w->stamps[state] != w->round;
   w->stamps[state] = w->round;
@@ -107,7 +107,7 @@ static void count_ways(struct writer *w) {
   w->ways_in[w->leader[0]]++;
 }
 
-/* The characters that lead from one state to another. */
+/* Makes the characters that lead from one state to another. */
 static const struct gb_node *way_node(struct writer *w, uint32_t from, uint32_t to) {
   size_t n = 0;
   for (size_t atom = 0; atom < w->a->atoms; atom++)
@@ -134,7 +134,7 @@ static bool same_way(const struct writer *w, uint32_t a, uint32_t a_to, uint32_t
   return true;
 }
 
-/* The only state that follows; GB_DEAD if there is none or another, or itself. */
+/* Returns the only state that follows, GB_DEAD if there is none, another one, or itself. */
 static uint32_t only_target(const struct writer *w, uint32_t state) {
   uint32_t only = GB_DEAD;
   for (size_t atom = 0; atom < w->a->atoms; atom++) {
@@ -157,7 +157,8 @@ static bool has_target(const struct writer *w, uint32_t state) {
 
 static const struct gb_node *state_node(struct writer *w, uint32_t state, unsigned level);
 
-/* Several states in a row, each with one way on, over the same characters: c{n} or c{0,n}. */
+/* Makes c{n} or c{0,n} of several states in a row, each with one way on, over the same
+ * characters. */
 static const struct gb_node *run_node(struct writer *w, uint32_t state, unsigned level) {
   uint32_t to = only_target(w, state), at = to;
   uint64_t length = 1;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* JSON text of a string; `ascii`: all beyond ASCII as \u escapes. *foreign: there was any. */
+/* Writes a string as JSON. `ascii`: all beyond ASCII as \u escapes. *foreign: there was some. */
 static void escape(struct buf *out, const char *text, size_t length, bool ascii, bool *foreign) {
   const char *short_forms = "\"\"\\\\\bb\ff\nn\rr\tt";
   for (size_t i = 0, n; i < length; i += n) {
@@ -50,8 +50,8 @@ const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t l
   return node;
 }
 
-/* A number equals a value however it is written; here: as its shortest decimals, and an integer
- * also with ".0". */
+/* Makes a number. It equals a value however it is written; here it is its shortest decimals, and an
+ * integer also with ".0". */
 static const struct gb_node *number_literal(struct gb *g, const json_t *value, bool integers) {
   char text[64];
   if (json_is_integer(value)) {
@@ -69,7 +69,7 @@ static const struct gb_node *number_literal(struct gb *g, const json_t *value, b
     }
   }
   const struct gb_node *node = gb_word(g, text);
-  /* as a double, too */
+  /* Exact as a double, too. */
   bool exact = !json_is_integer(value) || (json_integer_value(value) <= 9007199254740992 &&
                                            json_integer_value(value) >= -9007199254740992);
   if (!integers && exact && !strpbrk(text, ".eE"))
@@ -107,8 +107,8 @@ static const struct gb_node *object_in_order(struct gb *g, const struct literal_
   return gb_seq(g, node, gb_word(g, "}"));
 }
 
-/* The members of a value in a schema have no order that anyone could know: few of them are taken in
- * any. */
+/* Makes an object. The members of a value in a schema have no order that anyone could know: few of
+ * them are taken in any order. */
 static const struct gb_node *object_literal(struct gb *g, const json_t *value, bool integers) {
   static const size_t orders[6][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
                                       {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};

@@ -11,7 +11,7 @@ struct atoms {
   bool never;
 };
 
-/* `by`: what negates it; NULL: nothing does. */
+/* Adds a schema. `by`: what negates it; NULL: nothing does. */
 static bool atom_add(struct gb *g, struct atoms *atoms, const json_t *schema,
                      const struct gb_link *by) {
   uint32_t entry;
@@ -42,7 +42,7 @@ static bool pattern_has(struct gb *g, const char *pattern, size_t pattern_length
   return result == PATTERN_MATCH;
 }
 
-/* A name in question: one that is known, or all those that match the same patterns. */
+/* A name in question: a known one, or all those that match the same patterns. */
 struct name_question {
   const char *name; /* NULL: any other */
   size_t length;
@@ -134,7 +134,7 @@ static struct gb_set question_answer(struct gb *g, const struct name_question *q
   return set;
 }
 
-/* Does the name match all of propertyNames? */
+/* Returns true if the name matches all of propertyNames. */
 static bool name_allowed(struct gb *g, const struct gb_shape *s, const char *name, size_t length) {
   for (const struct gb_link *f = s->forbidden; f; f = f->next)
     if (f->length == length && !memcmp(f->name, name, length))

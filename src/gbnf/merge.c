@@ -94,7 +94,7 @@ bool gb_child(struct gb *g, const json_t *schema, uint32_t *entry) {
   return !json_is_false(schema);
 }
 
-/* A subschema that applies to the same value. */
+/* Merges a subschema that applies to the same value. */
 static bool merge_child(struct gb *g, struct gb_shape *shape, const json_t *schema,
                         uint32_t scope) {
   uint32_t entry;
@@ -246,8 +246,9 @@ static bool merge_containers(struct gb *g, struct gb_shape *shape, const json_t 
   return ok;
 }
 
-/* A dynamic reference leads where the outermost resource on the way has its anchor. That is known
- * if the way always begins there: at the root, or behind the bare references that the root is. */
+/* Finds the target of a dynamic reference, which is the anchor of the outermost resource on the
+ * way. That is known if the way always begins there: at the root, or after the bare references that
+ * the root is. */
 static bool dynamic_target(struct gb *g, const char *name, uint32_t *entry) {
   struct compiler *c = &g->compiler;
   const struct schema *s = c->schema;

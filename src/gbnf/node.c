@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-enum { COMPARED_MAX = 1000 }; /* alternatives of which equal ones are left out: each with each */
+enum { COMPARED_MAX = 1000 }; /* alternatives that are compared, to leave out equal ones */
 
 const struct gb_node gb_never = {.kind = GB_NEVER};
 const struct gb_node gb_empty = {.kind = GB_SEQ};
@@ -148,7 +148,7 @@ static const struct gb_node *repeat_plain(struct gb *g, const struct gb_node *ki
   return node;
 }
 
-/* Exactly `count`: blocks of a block's length, and the rest. */
+/* Repeats exactly `count` times: blocks of a block's length, and the rest. */
 static const struct gb_node *repeat_exactly(struct gb *g, const char *name,
                                             const struct gb_node *kid, uint64_t count) {
   if (count <= GBNF_REPEAT_MAX)
@@ -159,8 +159,8 @@ static const struct gb_node *repeat_exactly(struct gb *g, const char *name,
                 repeat_plain(g, kid, count % block, count % block));
 }
 
-/* Up to `count`, so that each number of them has one derivation, or two while a block is open: k
- * whole blocks, then less than a block. */
+/* Repeats up to `count` times, so that each number has one derivation, or two while a block is
+ * open: k whole blocks, then less than a block. */
 static const struct gb_node *repeat_up_to(struct gb *g, const char *name, const struct gb_node *kid,
                                           uint64_t count) {
   if (count <= GBNF_REPEAT_MAX)
@@ -177,7 +177,7 @@ static const struct gb_node *repeat_up_to(struct gb *g, const char *name, const 
   return gb_named(g, name, gb_alt(g, most, all));
 }
 
-/* Fit to be a group: no counts inside. */
+/* Returns true if the node is fit to be a group: no counts inside. */
 static bool is_small(const struct gb_node *node) {
   if (node->kind != GB_SEQ || node->count > 8 || !node->count)
     return false;
@@ -214,7 +214,7 @@ const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_
     else
       node = gb_seq(g, least, repeat_up_to(g, name, kid, max - min));
   }
-  /* A count inside of a group that is itself repeated multiplies: a rule of its own does not. */
+  /* A count within a group that is itself repeated multiplies; in a rule of its own it does not. */
   bool counted = max != UINT64_MAX ? max > 1 : min > 1;
   return counted ? gb_named(g, name, node) : node;
 }
@@ -255,7 +255,8 @@ static const struct {
      {"object", "array", "string", "number", "boolean", "null"}},
 };
 
-/* Their text is written as it is (GB_CLASS), behind it the rules that it names. */
+/* Makes a primitive's rule. Its text is written as it is (GB_CLASS), followed by the rules that it
+ * names. */
 static bool primitive_rule(struct gb *g, const char *name, uint32_t *rule) {
   size_t i = 0;
   if (map_get(&g->primitives, str_from(name), rule))

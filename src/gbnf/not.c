@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-struct way { /* not to match: the keyword, and which of its members */
+struct way { /* a way not to match: the keyword, and which of its members */
   int id;    /* enum keyword_id; KEYWORD_COUNT: the schema is `false` */
   const char *name;
   size_t length;
@@ -22,8 +22,8 @@ static void way_add(struct ways *ways, struct way way) {
     ways->items[ways->count++] = way;
 }
 
-/* How a keyword is negated. Those that say nothing of a value, or only beside another, are left out
- * of the ways; what is not in the table cannot be negated. */
+/* The ways to negate a keyword. Those that say nothing about a value, or only beside another
+ * keyword, are left out; what is not in the table cannot be negated. */
 enum way_kind { WAY_INEXACT, WAY_LEFT_OUT, WAY_ONE, WAY_MEMBERS, WAY_ITEMS };
 static const uint8_t kinds[KEYWORD_COUNT] = {
     [K_ID] = WAY_LEFT_OUT,
@@ -155,7 +155,7 @@ static void not_bound(struct gb_shape *shape, const json_t *value, bool is_minim
   shape->types &= T_NUMBER;
 }
 
-/* More than, or fewer than, what a limit says. */
+/* Makes more than, or fewer than, what a limit says. */
 static void not_count(struct gb_shape *shape, struct gb_limit *low, struct gb_limit *high,
                       unsigned type, const json_t *value, bool was_minimum, uint32_t entry) {
   uint64_t n = gb_count_of(value);
@@ -168,7 +168,7 @@ static void not_count(struct gb_shape *shape, struct gb_limit *low, struct gb_li
     *low = (struct gb_limit){n + 1, entry};
 }
 
-/* Bounds, lengths and counts that must be missed. */
+/* Negates bounds, lengths and counts. */
 static void follow_limit(struct gb_shape *shape, const struct way *way, uint32_t reason) {
   const json_t *value = way->value;
   switch (way->id) {

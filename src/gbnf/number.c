@@ -28,7 +28,7 @@ static void trim(struct digits_of *d) {
     d->negative = false;
 }
 
-/* From "-d.dddde-xx". */
+/* Reads digits from "-d.dddde-xx". */
 static void decimal_of_text(const char *text, struct digits_of *d) {
   char digits[400];
   int n = 0, point = -1;
@@ -96,7 +96,7 @@ static bool is_zero(const struct digits_of *d) {
   return d->whole == 1 && !d->fraction && d->digits[0] == '0';
 }
 
-/* The nearest whole number within a bound. `up`: a minimum. */
+/* Makes the nearest whole number within a bound. `up`: a minimum. */
 static void make_whole(struct digits_of *d, bool up, bool exclusive) {
   bool part = d->fraction > 0;
   d->fraction = 0;
@@ -154,7 +154,7 @@ static const struct gb_node *fraction_free(struct gb *g, int max) {
   return gb_maybe(g, "fraction", gb_seq(g, gb_word(g, "."), some_digits(g, 1, max)));
 }
 
-/* Further digits that are not all zeros: above an excluded bound, by whatever little. The first
+/* Makes further digits that are not all zeros: above an excluded bound, however little. The first
  * that counts is one of `safe`. Where no more than those may count at all, because an excluded
  * bound lies above too, zeros may still follow. */
 static const struct gb_node *above_zero(struct gb *g, int room, int safe) {
@@ -164,7 +164,8 @@ static const struct gb_node *above_zero(struct gb *g, int room, int safe) {
   return gb_seq(g, some_digits(g, 0, room - 1), some, zeros(g, 0, room - 1));
 }
 
-/* May the number end after `at` digits of the fraction, all equal to the bounds so far? */
+/* Returns true if the number may end after `at` digits of the fraction, all equal to the bounds so
+ * far. */
 static bool may_end(const struct magnitudes *r, int at, bool on_low, bool on_high) {
   if (on_low && (r->low->fraction > at || r->low_out))
     return false;
@@ -248,14 +249,14 @@ static const struct gb_node *whole(struct gb *g, const struct magnitudes *r, int
   return node;
 }
 
-/* Below an excluded bound by so little that it could be rounded to it: only numbers as long as the
- * bound, or one digit shorter (99.9... below 100). */
+/* Returns true if numbers of this length may be so little below an excluded bound that they are
+ * rounded to it: those as long as the bound, or one digit shorter (99.9... below 100). */
 static bool near_high(const struct magnitudes *r, int length) {
   return r->high_out && length + 1 >= r->high->whole;
 }
 
-/* An integer with a fraction of zeros is read as a double: with many digits it may be rounded
- * across a bound that is an integer of its length. */
+/* Returns the room for a fraction. An integer with a fraction of zeros is read as a double: with
+ * many digits it may be rounded across a bound that is an integer of its length. */
 static int fraction_room(const struct magnitudes *r, int length, bool at_bound) {
   if (near_high(r, length))
     return GB_SAFE_DIGITS - length;
@@ -381,7 +382,7 @@ static const struct gb_node *between_bounds(struct gb *g, const struct written_b
   return node;
 }
 
-/* A number with a fraction, of few digits: none is rounded to an integer. */
+/* Makes a number with a fraction, of few digits: none is rounded to an integer. */
 static const struct gb_node *fractional_only(struct gb *g) {
   return gb_seq(g, gb_maybe(g, "minus", gb_word(g, "-")),
                 gb_alt(g, gb_word(g, "0"), gb_seq(g, digits(g, 1, 9), some_digits(g, 0, 7))),
@@ -418,7 +419,7 @@ static int by_number(const void *a, const void *b) {
   return schema_value_compare(*(const json_t *const *)a, *(const json_t *const *)b);
 }
 
-/* Between two numbers that are kept out; NULL: no such. */
+/* Makes the shape between two numbers that are kept out; NULL: there is no such number. */
 static struct gb_shape between(const struct gb_shape *shape, const json_t *low,
                                const json_t *high) {
   struct gb_shape s = *shape;

@@ -28,7 +28,8 @@ static bool is_required(const struct gb_shape *s, const char *name, size_t lengt
   return false;
 }
 
-/* Names in the order in which schemas bring them up; last, required ones that none describes. */
+/* Collects names in the order in which schemas bring them up; last come required ones that none
+ * describes. */
 static bool collect_names(struct gb *g, const struct gb_shape *s, const struct gb_link ***names,
                           size_t *count) {
   size_t spec_count, required_count, room = 0;
@@ -76,7 +77,8 @@ static const struct gb_node *member_node(struct gb *g, const struct gb_node *nam
   return gb_seq(g, name, gb_space(g), gb_word(g, ":"), gb_space(g), value, gb_space(g));
 }
 
-/* False also if a required member is impossible: o->count is 0 then and *never is set. */
+/* Makes the members. Returns false also if a required member is impossible: o->count is 0 then and
+ * *never is set. */
 static bool make_members(struct gb *g, struct object *o, const struct gb_link *const *names,
                          size_t count, bool *never) {
   o->members = gb_get(g, (count + 1) * sizeof *o->members);
@@ -180,7 +182,8 @@ static const struct gb_node *others(struct gb *g, const struct object *o, uint64
                    o->min > before ? o->min - before : 0, max);
 }
 
-/* The members that may follow, from the last one on: commas[k] if k members have been written. */
+/* Makes the members that may follow, from the last one on: commas[k] if k members have been
+ * written. */
 static const struct gb_node *chain(struct gb *g, const struct object *o) {
   size_t width = (size_t)(o->count ? o->count_to : 0) + 1;
   const struct gb_node **commas = gb_get(g, width * sizeof *commas);

@@ -21,7 +21,7 @@ static const struct gb_regex *regex_refuse(struct parser *s, const char *why) {
   return NULL;
 }
 
-/* A balanced tree: as deep as the logarithm of the count. */
+/* Makes a balanced tree, as deep as the logarithm of the count. */
 static const struct gb_regex *combine(struct parser *s, enum gb_regex_kind kind,
                                       const struct gb_regex *const *items, size_t count) {
   if (!count)
@@ -77,7 +77,7 @@ static const struct gb_regex *regex_class(struct parser *s, const struct ecma_no
 
 static const struct gb_regex *regex_of(struct parser *s, const struct ecma_node *node);
 
-/* The kids from `kid` on, behind `first` if there is one. */
+/* Combines the kids from `kid` on, after `first` if there is one. */
 static const struct gb_regex *regex_list(struct parser *s, enum gb_regex_kind kind,
                                          const struct gb_regex *first,
                                          const struct ecma_node *kid) {
@@ -144,7 +144,7 @@ static enum gb_added part_add(struct parser *s, const struct gb_regex *node, boo
   return GB_ADDED;
 }
 
-/* "^(?=...)(?!...)rest": each look-ahead is a pattern of its own, anchored at the beginning.
+/* Reads "^(?=...)(?!...)rest": each look-ahead is a pattern of its own, anchored at the beginning.
  * *kid moves on to what follows them. */
 static enum gb_added look_aheads(struct parser *s, const struct ecma_node **kid, bool negated,
                                  bool must) {

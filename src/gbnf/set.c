@@ -115,7 +115,8 @@ static const struct gb_node *shape_node(struct gb *g, const struct gb_shape *sha
   return gb_list(g, GB_ALT, kids, n);
 }
 
-/* All values of all shapes that the set as a whole accepts: no keyword is left to the validator. */
+/* Makes all values of all shapes that the set as a whole accepts: no keyword is left to the
+ * validator. */
 static const struct gb_node *values_node(struct gb *g, const struct gb_set *set,
                                          const struct gb_shapes *shapes, size_t *done) {
   struct map seen = {0};

@@ -2,7 +2,8 @@
 #include "gbnf/internal.h"
 
 static bool gb_set_is_never(struct gb *g, const struct gb_set *set, unsigned levels);
-/* Can nothing match? A look at the first levels only; `false` may mean that it is not known. */
+/* Returns true if nothing can match. This looks at the first levels only: `false` may mean that it
+ * is unknown. */
 static bool gb_shape_is_never(struct gb *g, const struct gb_shape *shape, unsigned levels);
 
 /* Contradictions that show without looking further down. */
@@ -71,7 +72,8 @@ static bool merge_not_one(struct gb *g, struct gb_shape *shape, const json_t *sc
   return gb_merge_not(g, shape, entry, reason, keyword);
 }
 
-/* The other branches of oneOf: left alone where they cannot match as well, else negated. */
+/* Excludes the other branches of oneOf: they are left alone if they cannot match as well, else
+ * negated. */
 static bool exclude_others(struct gb *g, struct gb_shape *shape, const struct gb_link *choice,
                            size_t branch) {
   struct gb_shape base = *shape;

@@ -48,7 +48,7 @@ static enum gb_added add_patterns(struct gb *g, struct gb_language *l, const str
   return GB_ADDED;
 }
 
-/* A format is kept to where the schema names the type, or its vocabulary asserts formats. */
+/* Adds a format. It is held if the schema names the type, or its vocabulary asserts formats. */
 static bool add_format(struct gb *g, struct gb_language *l, const struct gb_shape *s,
                        const struct gb_link *f) {
   const char *format = json_string_value(f->value), *why;

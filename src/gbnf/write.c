@@ -28,7 +28,8 @@ static bool productive(const struct gb *g, const struct gb_node *node) {
   return false;
 }
 
-/* Rules are made after the rules that refer to them, more often than not: so from the last. */
+/* Marks the rules that derive something. Rules are mostly made after those that refer to them, so
+ * this goes from the last. */
 static void mark_productive(struct gb *g) {
   bool again = true;
   while (again) {
@@ -39,7 +40,7 @@ static void mark_productive(struct gb *g) {
   }
 }
 
-/* A rule that only names another one is left out. */
+/* Returns what a node refers to, past rules that only name another one. */
 static const struct gb_node *follow_names(const struct gb *g, const struct gb_node *node) {
   for (size_t i = 0; i < g->rule_count && node->kind == GB_REF; i++) {
     const struct gb_node *to = g->rules[node->rule].node;
@@ -50,7 +51,7 @@ static const struct gb_node *follow_names(const struct gb *g, const struct gb_no
   return node;
 }
 
-/* Without the parts that derive nothing; the node is productive. */
+/* Returns the node without the parts that derive nothing; the node is productive. */
 static const struct gb_node *prune(struct gb *g, const struct gb_node *node) {
   if (node->kind == GB_REF)
     return follow_names(g, node);

@@ -6,9 +6,9 @@
 
 enum { LEAF_LEVELS = 3 }; /* subschemas inside each other in one line */
 
-/* Where a place stands. In a branch of another (a form of it, what `then` adds) it is not the whole
- * that is said of the value: its type and its fields may stand elsewhere, and null may be forbidden
- * there. */
+/* The standing of a place. In a branch of another (a form of it, what `then` adds) it is not all
+ * that is said about the value: its type and its fields may be described elsewhere, and null may be
+ * forbidden there. */
 enum stand { STAND_ALONE, STAND_BRANCH, STAND_IN_BRANCH };
 
 enum presence { PRESENCE_NONE, PRESENCE_OPTIONAL, PRESENCE_REQUIRED };
@@ -41,7 +41,8 @@ static void prompt_say(struct telling *p, enum word word, const char *argument) 
 
 static bool put_leaf(struct describer *d, struct place place, enum stand stand, struct buf *out);
 
-/* "string or null"; "exactly one of these forms: ..." where a value could have several of them. */
+/* Puts "string or null", or "exactly one of these forms: ..." if a value could have several of
+ * them. */
 static void put_forms(struct describer *d, const struct op *op, struct buf *out) {
   const struct list_op *list = op->u.list;
   bool plain = op->code == OP_ANY_OF || describe_forms_disjoint(d, op);
@@ -108,7 +109,7 @@ static void open_line(struct telling *p, int level) {
   buf_puts(&p->d.out, "- ");
 }
 
-/* "- (each item): " and what is there. `step` is what it adds to the path. */
+/* Puts "- (each item): " and what is there. `step` is what it adds to the path. */
 static bool put_labelled(struct telling *p, enum word label, const char *argument, const char *step,
                          struct place place, int level, enum stand stand) {
   size_t length = p->path.n;
@@ -122,7 +123,7 @@ static bool put_labelled(struct telling *p, enum word label, const char *argumen
   return ok;
 }
 
-/* As put_labelled, for a part that is not in the line above already. */
+/* Does the same for a part that the line above does not contain yet. */
 static bool prompt_part(struct telling *p, enum word label, const char *argument, uint32_t node,
                         int level) {
   struct place place = outline_place(&p->d.walk, node);
@@ -207,7 +208,7 @@ static bool put_form_lines(struct telling *p, const struct op *op, int level, en
   return true;
 }
 
-/* The forms of a place that has a type of its own. */
+/* Puts the forms of a place that has a type of its own. */
 static bool put_further_forms(struct telling *p, const struct op *op, int level) {
   open_line(p, level);
   buf_puts(&p->d.out, "(");
@@ -336,7 +337,7 @@ static bool note_null(struct telling *p, struct place place, const struct outlin
   return true;
 }
 
-/* The slot may move when others are asked for. */
+/* Returns a slot, which may move when others are asked for. */
 static struct shown *shown_at(struct telling *p, uint32_t identity) {
   if (identity == NODE_NONE)
     return NULL;
@@ -363,7 +364,7 @@ static void say_same(struct telling *p, const char *path) {
   buf_deinit(&whole);
 }
 
-/* A structure that was shown before keeps only this place's own description. */
+/* Puts the descriptions. A structure that was shown before keeps only this place's own. */
 static void put_tail(struct telling *p, struct place place, const struct outline *outline,
                      enum presence presence, bool again) {
   const char *text = outline_own_description(&p->d.walk, place);
@@ -380,7 +381,7 @@ static void put_tail(struct telling *p, struct place place, const struct outline
   }
 }
 
-/* The rest of a line that has been begun, and the lines below it, at `level` + 1. */
+/* Puts the rest of a line that has been begun, and the lines below it, at `level` + 1. */
 static bool prompt_place(struct telling *p, struct place place, int level, enum stand stand,
                          enum presence presence) {
   struct outline outline;
@@ -460,7 +461,7 @@ static enum word describe_kind(unsigned types) {
   return WORD_VALUE;
 }
 
-/* The answer as a whole: its own line only where it says more than the first sentence. */
+/* Puts the answer as a whole: its own line only if that says more than the first sentence. */
 static bool put_root(struct telling *p) {
   struct place root = outline_root(&p->d.walk);
   struct outline outline;

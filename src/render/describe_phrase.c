@@ -154,7 +154,7 @@ static void list_values(struct listing *l, const struct op *op) {
   list_text(l, WORD_ONE_OF, &text);
 }
 
-/* True if the subschema was put into the line. */
+/* Returns true if the subschema was put into the line. */
 static bool list_place(struct listing *l, enum word word, const char *argument, uint32_t node) {
   struct describer *d = l->d;
   struct place place = outline_place(&d->walk, node);
@@ -281,7 +281,7 @@ static void list_unevaluated(struct listing *l, const struct op *op) {
     list_place(l, items ? WORD_ANY_OTHER_ITEM : WORD_ANY_OTHER_FIELD, "", op->node);
 }
 
-/* One op as an item of the list; what has lines of its own elsewhere is left out here. */
+/* Lists one op as an item; what has lines of its own elsewhere is left out here. */
 static void list_op(struct listing *l, const struct op *op, const struct op *type_forms) {
   switch ((enum op_code)op->code) {
   case OP_FALSE:

@@ -55,7 +55,7 @@ static struct named *named_at(struct types *t, uint32_t identity) {
   return &t->named[identity];
 }
 
-/* From the last part of where it stands: "#/$defs/address" is Address. */
+/* Names a structure by the last part of its place: "#/$defs/address" is Address. */
 static bool name_it(struct types *t, struct place place, struct named *named) {
   struct walk *walk = &t->d.walk;
   struct buf where = {0}, name = {0};
@@ -178,7 +178,7 @@ static bool put_object(struct types *t, const struct outline *outline, int inden
   return describe_going(&t->d);
 }
 
-/* In parentheses where "[]" would not belong to all of it. */
+/* Puts an item, in parentheses if "[]" would not belong to all of it. */
 static bool put_item(struct types *t, struct place place, int indent, struct buf *out) {
   size_t from = out->n;
   if (!put_type(t, place, indent, true, out))
@@ -270,7 +270,7 @@ static bool put_types(struct types *t, const struct outline *outline, int indent
   return true;
 }
 
-/* The values of every enum and const; those of a second one stand behind "&". */
+/* Puts the values of every enum and const; those of a second one follow a "&". */
 static bool put_values(const struct outline *outline, struct buf *out) {
   bool any = false;
   for (uint32_t i = 0; i < outline->op_count; i++) {
@@ -325,8 +325,8 @@ static void find_comment(struct types *t, struct place place, const struct outli
   }
 }
 
-/* `nested`: no line is its own, so what would be its comment stands in parentheses, or behind the
- * brace that it opens. */
+/* Puts a type. `nested`: it has no line of its own, so what would be its comment stands in
+ * parentheses, or after the brace that it opens. */
 static bool put_type(struct types *t, struct place place, int indent, bool nested,
                      struct buf *out) {
   struct outline outline;
@@ -374,7 +374,7 @@ static bool types_inside(struct describer *d, struct place place, struct buf *ou
   return ok;
 }
 
-/* A named structure, with its name. */
+/* Puts a named structure, with its name. */
 static bool put_named(struct types *t, struct place place) {
   struct named *named = named_at(t, outline_identity(&t->d.walk, place));
   struct outline outline;
@@ -391,7 +391,7 @@ static bool put_named(struct types *t, struct place place) {
   return ok;
 }
 
-/* The root, and as they turn up, what has a name. */
+/* Puts the root and, as they turn up, the named structures. */
 static bool put_all(struct types *t, bool counting) {
   t->counting = counting;
   t->d.out.n = 0;
@@ -403,7 +403,7 @@ static bool put_all(struct types *t, bool counting) {
   if (!describe_going(&t->d))
     return false;
   if (root && root->shown)
-    t->d.out.n = 0; /* the root is the first that has a name: no line says it alone */
+    t->d.out.n = 0; /* the root is the first one with a name: no line says it alone */
   else
     types_line(t, 0, &t->d.out);
   for (size_t i = 0; ok && i < t->queue_count; i++)

@@ -152,7 +152,7 @@ static const char *const words[][WORD_COUNT] = {
             [WORD_WITH_FORBIDDEN] = "{} は不可",
             [WORD_FORBIDDEN] = "{} は不可",
         },
-    /* what is not here is as in English */
+    /* A word that is missing here is as in English. */
     [DESCRIBE_TERSE] =
         {
             [WORD_FORMS_ANY] = "any of",

@@ -74,7 +74,7 @@ static const struct kind {
                   {"string", 1 << JSON_STRING}, {"number", TYPE_NUMBER},
                   {"boolean", TYPE_BOOLEAN},    {"null", 1 << JSON_NULL}};
 
-/* The place of a kind among those that `type` lists; null comes last. */
+/* Returns the place of a kind among those that `type` lists; null comes last. */
 static int listed_at(const struct maker *m, const struct outline *outline, size_t kind) {
   for (uint32_t i = 0; i < outline->flat.count; i++) {
     const json_t *list = outline_raw(&m->walk, outline->flat.nodes[i], "type");
@@ -90,7 +90,7 @@ static int listed_at(const struct maker *m, const struct outline *outline, size_
   return (int)kind;
 }
 
-/* The kinds to try, in order: what the keywords hint at, then the order of `type`. */
+/* Orders the kinds to try: what the keywords hint at, then the order of `type`. */
 static size_t order_kinds(const struct maker *m, const struct outline *outline,
                           size_t order[KINDS]) {
   unsigned hint = outline->types == TYPE_ANY ? outline_hint(outline) : 0;
@@ -156,7 +156,7 @@ struct decided { /* ops for which a form was chosen */
   const struct decided *up;
 };
 
-/* The first op that leaves a choice, and is not decided yet. */
+/* Returns the first op that leaves a choice and is not decided yet. */
 static const struct op *next_choice(const struct outline *outline, const struct decided *decided) {
   for (uint32_t i = 0; i < outline->op_count; i++) {
     const struct op *op = outline->ops[i];
@@ -172,7 +172,8 @@ static const struct op *next_choice(const struct outline *outline, const struct 
   return NULL;
 }
 
-/* The ways in which a value can satisfy `op`: the k-th, as what else applies to it. */
+/* Sets the k-th way in which a value can satisfy `op`, as what else applies to it. Returns false if
+ * there is none. */
 static bool choice(struct maker *m, const struct op *op, uint32_t k, struct place *more) {
   struct walk *walk = &m->walk;
   *more = (struct place){NULL, 0};
@@ -205,8 +206,8 @@ static bool any_fixed(struct maker *m, struct place place, const struct op *op) 
   return false;
 }
 
-/* False if the forms chosen so far cannot go together: a field that must be there has no type or no
- * fixed value left. Without this look ahead ten `if`s are 3^10 ways. */
+/* Returns false if the forms chosen so far cannot go together: a field that must be there has no
+ * type or no fixed value left. Without this look ahead ten `if`s are 3^10 ways. */
 static bool example_plausible(struct maker *m, struct place place, const struct outline *outline) {
   const struct op *fixed = fixed_op(outline);
   if (outline->never || (fixed && !any_fixed(m, place, fixed)))
@@ -224,7 +225,7 @@ static bool example_plausible(struct maker *m, struct place place, const struct 
   return true;
 }
 
-/* `whole` is what the value must satisfy, `place` that and the forms chosen so far. */
+/* Makes a value. `whole` is what it must satisfy, `place` that and the forms chosen so far. */
 static json_t *make_chosen(struct maker *m, struct place whole, struct place place,
                            const struct decided *decided, unsigned variant, int choices) {
   struct outline outline;
@@ -268,7 +269,7 @@ static void note_trouble(struct maker *m, struct place place, const struct outli
   buf_deinit(&where);
 }
 
-/* A structure inside itself: best so that it is not needed again further in. */
+/* Makes a structure inside itself, if possible so that it is not needed again further in. */
 static json_t *make_again(struct maker *m, struct place place, unsigned variant) {
   json_t *value;
   m->strict = true;

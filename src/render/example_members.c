@@ -32,7 +32,7 @@ static bool members_hold(const json_t *array, const json_t *value) {
   return false;
 }
 
-/* An item that is not in the array yet, if they must differ. */
+/* Makes an item; one that is not in the array yet, if they must differ. */
 static json_t *make_item(struct maker *m, struct place place, const json_t *array, bool unique,
                          unsigned variant) {
   json_t *item = NULL;
@@ -68,7 +68,7 @@ static const struct contains_op *next_contains(struct members_filling *f) {
   return NULL;
 }
 
-/* The next item, with what the array must contain if that fits there. */
+/* Makes the next item, with what the array must contain if that fits there. */
 static json_t *next_item(struct members_filling *f, bool needed) {
   struct maker *m = f->m;
   size_t index = json_array_size(f->array);
@@ -97,7 +97,7 @@ static json_t *next_item(struct members_filling *f, bool needed) {
   return item;
 }
 
-/* An array of `count` items, or more if what it must contain needs them. */
+/* Makes an array of `count` items, or of more if what it must contain needs them. */
 static json_t *members_fill(struct maker *m, const struct outline *outline,
                             struct array_wanted wanted, size_t count, unsigned *variant) {
   struct members_filling f = {m, outline, wanted, json_array(), 0, 0, variant};
@@ -158,7 +158,7 @@ static bool members_allow_name(struct members_building *b, const char *name, siz
   return ok;
 }
 
-/* False: it could not be made; nothing was added. */
+/* Adds a member. Returns false if it could not be made; nothing was added then. */
 static bool add_member(struct members_building *b, const char *name, size_t length,
                        struct place place, bool needed) {
   struct maker *m = b->m;
@@ -226,7 +226,7 @@ static bool add_dependent(struct members_building *b) {
   return walk->status == SCHEMA_OK;
 }
 
-/* A member whose name matches a pattern. */
+/* Adds a member whose name matches a pattern. */
 static bool add_matching(struct members_building *b, const struct pattern_property *p) {
   struct walk *walk = &b->m->walk;
   struct buf name = {0};
@@ -244,7 +244,7 @@ static bool add_matching(struct members_building *b, const struct pattern_proper
   return added;
 }
 
-/* A member with a name of no meaning: "<key>", or one that the schema of names admits. */
+/* Adds a member with a name of no meaning: "<key>", or one that the schema of names admits. */
 static bool add_other(struct members_building *b, unsigned number) {
   struct walk *walk = &b->m->walk;
   char plain[32];
@@ -272,8 +272,8 @@ static bool add_other(struct members_building *b, unsigned number) {
   return false;
 }
 
-/* One member for each kind of name that the schema describes, where it names no field; and as many
- * as there must be. */
+/* Adds one member for each kind of name that the schema describes, if it names no field; and as
+ * many as there must be. */
 static void add_others(struct members_building *b) {
   const struct outline *o = b->outline;
   bool describe = !o->field_count && b->without == EVERY_FIELD;

@@ -66,8 +66,8 @@ static json_t *try_text(struct maker *m, struct place place, const struct buf *t
   return value ? example_keep(m, place, value, variant) : NULL;
 }
 
-/* "<string>" cut or filled to a length; the letters of the word without its brackets if it is cut.
- * */
+/* Makes "<string>", cut or filled to a length; if it is cut, only the letters without the
+ * brackets. */
 static json_t *try_fitted(struct maker *m, struct place place, const char *word, size_t length,
                           unsigned *variant) {
   struct buf text = {0};
@@ -112,7 +112,8 @@ static json_t *try_placeholder(struct maker *m, struct place place, const struct
   return value;
 }
 
-/* Short values are filled up in front and behind: one of them may keep the format. */
+/* Tries a sample. A short value is filled up in front and behind: one of the two may keep the
+ * format. */
 static json_t *try_sample(struct maker *m, struct place place, const struct wanted *wanted,
                           const char *sample, unsigned *variant) {
   struct buf text = {0};
@@ -138,8 +139,9 @@ static json_t *try_sample(struct maker *m, struct place place, const struct want
   return value;
 }
 
-/* The k-th number of extra repetitions for a sample that is `missing` characters too short: as if
- * one part repeated, two, three, four; then powers of two, for repetitions inside repetitions. */
+/* Returns the k-th number of extra repetitions for a sample that is `missing` characters too short:
+ * as if one part repeated, two, three, four; then powers of two, for repetitions inside
+ * repetitions. */
 static size_t extra_for(size_t missing, size_t k) {
   if (k == 0)
     return 0;

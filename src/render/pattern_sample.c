@@ -25,7 +25,7 @@ struct sampler {
   size_t steps; /* parts still to be taken: nested repetitions of nothing take no room */
 };
 
-/* A number below `n`: 0 for seed 0, else the next of a sequence that the seed begins. */
+/* Returns a number below `n`: 0 for seed 0, else the next of a sequence that the seed begins. */
 static uint32_t sample_pick(struct sampler *s, uint32_t n) {
   if (!s->seed || n < 2)
     return 0;
@@ -53,7 +53,7 @@ static bool set_has(const struct sample_set *set, uint32_t c) {
   return in != set->negated;
 }
 
-/* Plain letters if they will do, then whatever the set has. */
+/* Puts one character of the set, if possible a usual one. */
 static bool put_one_of(struct sampler *s, const struct sample_set *set) {
   static const char usual[] = "aA0xZ9-_ .,:/bCdEf1234@#+!";
   enum { USUAL = sizeof usual - 1, TRIES = 200 };
