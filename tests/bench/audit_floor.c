@@ -1,12 +1,7 @@
 /* Reads the logs of a folder, hashes each line in its chain, scans it: an audit does no less. */
-#include "base/limits.h"
-#include "base/log.h"
+#include "bench.h"
 #include "store/line.h"
 #include "store/reader.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static unsigned long long scanned;
 
@@ -16,11 +11,9 @@ static void floor_log(const struct store_ref *ref) {
   struct err err;
   char hash[SHA256_HEX], next[SHA256_HEX];
   memcpy(hash, line_first_hash, sizeof hash);
-  if (!reader_open(&r, ref, &err))
-    die("%s", err.text);
+  bench_try(reader_open(&r, ref, &err), &err);
   while (reader_next(&r, &line)) {
-    if (!line_check(line, hash, next, &err))
-      die("%s", err.text);
+    bench_try(line_check(line, hash, next, &err), &err);
     memcpy(hash, next, sizeof hash);
     for (size_t i = 0; i < line.n; i++) /* one look at every byte */
       scanned += line.p[i] == '"';
@@ -36,8 +29,7 @@ int main(int argc, char **argv) {
   if (argc != 2)
     die("usage: audit_floor FOLDER");
   store_at(&store, argv[1]);
-  if (!store_list(&store, &ids, &count, &err))
-    die("%s", err.text);
+  bench_try(store_list(&store, &ids, &count, &err), &err);
   for (size_t i = 0; i < count; i++) {
     struct store_ref ref;
     store_ref(&store, ids[i].id, &ref);

@@ -22,6 +22,11 @@ static inline void bench_must(bool ok, const char *what) {
     die("%s: %s", what, strerror(errno));
 }
 
+static inline void bench_try(bool ok, const struct err *err) {
+  if (!ok)
+    die("%s", err->text);
+}
+
 static inline double bench_now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -47,11 +52,19 @@ static inline double bench_quantile(double *values, size_t n, double q) {
   return values[(size_t)(q * (double)(n - 1) + 0.5)];
 }
 
-/* Measures two sides in turns, each going first in every other round; a round before them does not
- * count. The medians go to medians[2]; returns the median of side 0 over side 1, round by round. */
-static inline double bench_pairs(int rounds, double (*run)(void *ctx, int side), void *ctx,
-                                 double medians[2]) {
-  double *got = xmalloc(3 * (size_t)rounds * sizeof *got);
+/* Two sides that were measured in turns: their medians, and side 0 over side 1, round by round. */
+struct bench_pair {
+  double side[2];
+  double ratio, low, high; /* the median, the least, the greatest */
+};
+
+/* Each side goes first in every other round. Side 1 begins the round before them, which does not
+ * count. */
+static inline struct bench_pair bench_pairs(int rounds, double (*run)(void *ctx, int side),
+                                            void *ctx) {
+  struct bench_pair p;
+  size_t n = (size_t)rounds;
+  double *got = xmalloc(3 * n * sizeof *got);
   for (int i = -1; i < rounds; i++) {
     double pair[2];
     pair[i & 1] = run(ctx, i & 1);
@@ -59,11 +72,13 @@ static inline double bench_pairs(int rounds, double (*run)(void *ctx, int side),
     for (int k = 0; i >= 0 && k < 3; k++)
       got[k * rounds + i] = k < 2 ? pair[k] : pair[0] / pair[1];
   }
-  for (int k = 0; k < 2; k++)
-    medians[k] = bench_quantile(got + k * rounds, (size_t)rounds, 0.5);
-  double ratio = bench_quantile(got + 2 * rounds, (size_t)rounds, 0.5);
+  for (size_t k = 0; k < 2; k++)
+    p.side[k] = bench_quantile(got + k * n, n, 0.5);
+  p.ratio = bench_quantile(got + 2 * n, n, 0.5);
+  p.low = got[2 * n];
+  p.high = got[3 * n - 1];
   free(got);
-  return ratio;
+  return p;
 }
 
 /* The least time of a statement, in seconds: it is run `runs` times. */
@@ -97,8 +112,7 @@ static inline long bench_kib(pid_t pid, const char *file, const char *field) {
 static inline double bench_apart(double (*run)(const void *), const void *ctx) {
   int ends[2], status;
   double result = -1;
-  if (pipe(ends) != 0)
-    die("no pipe");
+  bench_must(pipe(ends) == 0, "pipe");
   fflush(stdout);
   pid_t pid = fork();
   if (pid == 0) {
@@ -113,5 +127,28 @@ static inline double bench_apart(double (*run)(const void *), const void *ctx) {
   close(ends[0]);
   return result;
 }
+
+/* A new folder below another one. */
+static inline void bench_folder(char *path, size_t size, const char *below) {
+  (void)snprintf(path, size, "%s/segue-bench-XXXXXX", below);
+  bench_must(mkdtemp(path) != NULL, path);
+}
+
+/* Runs a command of the shell in the folder. */
+static inline void bench_shell(const char *folder, const char *command) {
+  char text[500];
+  (void)snprintf(text, sizeof text, "cd '%s' && %s", folder, command);
+  bench_must(system(text) == 0, text);
+}
+
+static inline void bench_remove(const char *folder) {
+  bench_shell(folder, "rm -rf \"$PWD\"");
+}
+
+/* The JSON Schema of a judge's answer. */
+static const char bench_judgment[] =
+    "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":\"integer\",\"enum\":[0,1,2]},"
+    "\"reason\":{\"type\":\"string\"}},\"required\":[\"step\",\"reason\"],"
+    "\"additionalProperties\":false}";
 
 #endif

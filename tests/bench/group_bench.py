@@ -2,27 +2,19 @@
 """What groups cost: turns a second through the daemon with children and without, memory of an open
 item, syncs of children that answer together.
 
-usage: group_bench.py BUILD_DIR
+usage: group_bench.py BUILD_DIR [SESSIONS] [ROUNDS]
 """
 import json
-import multiprocessing
-import os
-import statistics
-import sys
 import time
+from statistics import median
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
+from bench import argument, in_turns, memory_kib, row, run_clients, submit_many, times_as, until_idle
+from daemon import DaemonBox
+from support import Box, expect
 
-from daemon import Connection, DaemonBox  # noqa: E402
-from support import Box, expect  # noqa: E402
-
-SESSIONS, CLIENTS, AT_ONCE, ROUNDS, WIDTH = 400, 4, 16, 3, 8
+CLIENTS, AT_ONCE, WIDTH = 4, 16, 8
+SESSIONS, ROUNDS = argument(1, 400), argument(2, 3)
 RULES = [{"condition": "done"}, {"condition": "stuck"}]
-
-
-def row(what, value, unit, goal=""):
-    print(f"{what:52} {value:8.2f} {unit:10}{f' goal {goal}' if goal else ''}", flush=True)
 
 
 def flow(movements):
@@ -50,15 +42,6 @@ def at_once():
                            for i in range(WIDTH)]
 
 
-def client(path, body, count):
-    connection = Connection(path)
-    for _ in range(count):
-        connection.request("POST", "/v1/sessions", body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        said = answer.read()
-        expect(answer.status == 201, answer.status, said)
-
-
 def rate(workflow, replies):
     """Turns a second of sessions of one workflow, some at once."""
     with DaemonBox() as box:
@@ -66,27 +49,13 @@ def rate(workflow, replies):
         body = json.dumps({"workflow": {"text": workflow, "name": "m"}, "task": "the work",
                            "cwd": box.cwd,
                            "scenario": {"text": json.dumps({"replies": replies})}}).encode()
-
-        def idle():
-            health = box.get("/v1/health")["sessions"]
-            return health["running"] == health["queued"] == 0
-        client(box.socket, body, 1)
-        box.until(idle, "the first one does not end")
+        submit_many(box.socket, body, 1)
+        until_idle(box)
+        join = run_clients(CLIENTS, submit_many, box.socket, body, SESSIONS // CLIENTS)
         begin = time.monotonic()
-        clients = [multiprocessing.Process(target=client, args=(box.socket, body, SESSIONS // CLIENTS))
-                   for _ in range(CLIENTS)]
-        for one in clients:
-            one.start()
-        for one in clients:
-            one.join()
-            expect(one.exitcode == 0, "a client failed")
-        box.until(idle, "they do not end")
+        join()
+        until_idle(box)
         return SESSIONS // CLIENTS * CLIENTS * (WIDTH + 1) / (time.monotonic() - begin)
-
-
-def anonymous_kib(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon"))
 
 
 def with_open(open_items):
@@ -107,19 +76,19 @@ def with_open(open_items):
             if logs and open(logs[0], "rb").read().count(b'"type":"call_start"') == open_items:
                 break
             time.sleep(0.01)
-        kib = anonymous_kib(process.pid)
+        kib = memory_kib(process.pid, "RssAnon")
         process.kill()
         process.wait()
         return kib
 
 
 def main():
-    rates = [(rate(*one_by_one()), rate(*at_once())) for _ in range(ROUNDS)]
-    row("turns through the daemon, one by one", statistics.median(r for r, _ in rates), "a second")
-    row(f"in groups of {WIDTH}", statistics.median(r for _, r in rates), "a second")
-    row("that part", statistics.median(g / r for r, g in rates), "", ">= 0.80")
+    bare, groups = in_turns(ROUNDS, {"bare": lambda: rate(*one_by_one()), "groups": lambda: rate(*at_once())}).values()
+    row("turns through the daemon, one by one", median(bare), "a second")
+    row(f"in groups of {WIDTH}", median(groups), "a second")
+    row("that part", times_as(groups, bare), "", ">= 0.80")
     kib = [(with_open(64) - with_open(1)) / 63 for _ in range(ROUNDS)]
-    row("memory of an open item", statistics.median(kib), "KiB", "<= 32")
+    row("memory of an open item", median(kib), "KiB", "<= 32")
 
 
 main()

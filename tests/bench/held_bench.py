@@ -7,21 +7,16 @@ usage: held_bench.py BUILD_DIR [ROUNDS]
 spawn_bench compares the start of the program alone. Here home, logs and working directory lie
 side by side below the folder of temporary files, as in many a test.
 """
-import datetime
 import os
 import shutil
-import statistics
 import subprocess
-import sys
 import tempfile
+from statistics import median
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
+from bench import argument, at, in_turns, times_as
+from support import SEGUE, expect, records
 
-from support import SEGUE, expect, records  # noqa: E402
-
-ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 15
-TURNS = 60
+ROUNDS, TURNS = argument(1, 15), 60
 
 WORKFLOW = """
 name: held
@@ -34,12 +29,8 @@ movements:
 """
 
 
-def at(record):
-    return datetime.datetime.fromisoformat(record["ts"].replace("Z", "+00:00")).timestamp()
-
-
 def turn_ms(box, level):
-    """Of one run; its first turn makes the rules, and is left out."""
+    """The time of a turn of one run; its first turn makes the rules, and is left out."""
     workflow, logs = f"{box}/{level}.yaml", f"{box}/logs"
     with open(workflow, "w", encoding="ascii") as f:
         f.write(WORKFLOW % (TURNS, level))
@@ -55,13 +46,10 @@ def turn_ms(box, level):
 
 
 def compare(box, what):
-    off, guard = [], []
-    for i in range(ROUNDS):  # they take turns in going first
-        for level, times in (("off", off), ("guard", guard))[:: 1 if i % 2 else -1]:
-            times.append(turn_ms(box, level))
-    ratio = statistics.median(g / o for g, o in zip(guard, off))
-    print(f"{what}: off {statistics.median(off):.2f} ms a turn, guard {statistics.median(guard):.2f} ms, "
-          f"ratio {ratio:.3f} (wanted <= 1.15)", flush=True)
+    off, guard = in_turns(ROUNDS, {"off": lambda: turn_ms(box, "off"),
+                                   "guard": lambda: turn_ms(box, "guard")}).values()
+    print(f"{what}: off {median(off):.2f} ms a turn, guard {median(guard):.2f} ms, "
+          f"ratio {times_as(guard, off):.3f} (wanted <= 1.15)", flush=True)
 
 
 def main():

@@ -15,11 +15,6 @@ enum { RUNS = 15, JUDGMENTS = 1000, SCHEMA_BYTES = 50000 };
 
 /* --- checking --- */
 
-static const char judgment_schema[] =
-    "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":\"integer\",\"enum\":[0,1,2]},"
-    "\"reason\":{\"type\":\"string\"}},\"required\":[\"step\",\"reason\"],"
-    "\"additionalProperties\":false}";
-
 /* The same by hand. */
 static bool judgment_walk(const json_t *value) {
   bool step = false, reason = false;
@@ -45,14 +40,13 @@ static void checking(void) {
   for (int i = 0; i < JUDGMENTS; i++)
     values[i] =
         json_pack("{s:i,s:s}", "step", i % 3, "reason", "the tests pass and nothing is left");
-  json_t *doc = json_loads(judgment_schema, 0, NULL);
+  json_t *doc = json_loads(bench_judgment, 0, NULL);
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   double walk =
       BENCH_BEST(100, for (int i = 0; i < JUDGMENTS; i++) good += judgment_walk(values[i]));
   double ours =
       BENCH_BEST(100, for (int i = 0; i < JUDGMENTS; i++) good += schema_valid(schema, values[i]));
-  if (good != 200 * JUDGMENTS)
-    die("a judgment was refused");
+  bench_must(good == 200 * JUDGMENTS, "a judgment was refused");
   printf("check  a judgment: %.1f ns, by hand %.1f ns: %.2f times (goal 2.5)\n",
          ours * 1e9 / JUDGMENTS, walk * 1e9 / JUDGMENTS, ours / walk);
   for (int i = 0; i < JUDGMENTS; i++)
@@ -127,27 +121,17 @@ static const char *const form_names[FORMS] = {"prompt en", "prompt ja", "types",
 
 /* The text, NULL if there is none. */
 static char *render(const struct schema *schema, enum form form) {
+  const enum describe_language language = form == PROMPT_JA ? DESCRIBE_JAPANESE : DESCRIBE_ENGLISH;
   char *text = NULL;
-  bool ok = false;
-  switch (form) {
-  case PROMPT_EN:
-  case PROMPT_JA:
-    ok = describe_prompt(schema, form == PROMPT_EN ? DESCRIBE_ENGLISH : DESCRIBE_JAPANESE, &text) ==
-         SCHEMA_OK;
-    break;
-  case TYPES:
+  bool ok;
+  if (form <= PROMPT_JA)
+    ok = describe_prompt(schema, language, &text) == SCHEMA_OK;
+  else if (form == TYPES)
     ok = describe_types(schema, &text) == SCHEMA_OK;
-    break;
-  case JSON:
-  case JSON_BARE:
+  else if (form == EXAMPLE)
+    ok = example_anchor(schema, language, &text) == EXAMPLE_OK;
+  else
     ok = describe_json(schema, form == JSON, &text) == SCHEMA_OK;
-    break;
-  case EXAMPLE:
-    ok = example_anchor(schema, DESCRIBE_ENGLISH, &text) == EXAMPLE_OK;
-    break;
-  case FORMS:
-    break;
-  }
   return ok ? text : NULL;
 }
 
@@ -185,8 +169,7 @@ static void speed(const char *what, json_t *doc) {
   char *whole = json_dumps(doc, JSON_COMPACT);
   double ms =
       1e3 * BENCH_BEST(RUNS, schema_free(schema); schema = schema_compile(doc, NULL, NULL, NULL));
-  if (schema == NULL)
-    die("%s does not compile", what);
+  bench_must(schema != NULL, what);
   printf("schema %-22s %6zu bytes: compile %.2f", what, strlen(whole), ms);
   for (enum form form = PROMPT_EN; form < FORMS; form++)
     printf(", %s %.2f", form_names[form],

@@ -16,11 +16,9 @@ import subprocess
 import sys
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
-
-from daemon import DaemonBox  # noqa: E402
-from support import BUILD, SEGUE, expect  # noqa: E402
+from bench import in_turns, memory_kib, row
+from daemon import DaemonBox
+from support import BUILD, SEGUE, Failed, expect
 
 PROBE = BUILD + "/helpers/folder_probe"
 RUNS = 7
@@ -43,10 +41,6 @@ movements:
     rules:
       - {condition: when(exit == 0), next: COMPLETE}
 """
-
-
-def row(what, value, unit, goal=""):
-    print(f"{what:46} {value:8.2f} {unit:10}{f' goal {goal}' if goal else ''}", flush=True)
 
 
 def templates(box):
@@ -109,31 +103,31 @@ def once_ms(words):
 def beside(box, words):
     """How many times as long as the bare probe it takes, each at its best of some runs in turn, and
     how many lines it prints."""
-    took = [(once_ms([PROBE, box.logs])[0], *once_ms(words)) for _ in range(RUNS)]
-    return min(t[1] for t in took) / min(t[0] for t in took), len(took[0][2].splitlines())
+    bare, ours = map(min, in_turns(RUNS, {"bare": lambda: once_ms([PROBE, box.logs]),
+                                          "ours": lambda: once_ms(words)}).values())
+    return ours[0] / bare[0], len(ours[1].splitlines())
 
 
 def peak_mib(pid):
     """The most that it ever held, files that it has mapped included."""
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM")) / 1024
+    return memory_kib(pid, "VmHWM") / 1024
 
 
 def held_mib(words):
-    """Of a program, asked until it ends."""
+    """The most that a program held; it is asked until it ends."""
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     most = 0
     while process.poll() is None:
         try:
             most = max(most, peak_mib(process.pid))
-        except (OSError, StopIteration):
+        except (OSError, Failed):
             break
     process.wait()
     return most
 
 
-HEAD, ROW = struct.Struct("<8sIIIIQ16Q"), struct.Struct("<QQQqqQQIIIHBB")
-OVER, SEALED = 1, 4
+HEAD, ROW = struct.Struct("<8sIIIIQ16Q"), struct.Struct("<QQQqqqqdQQIIIIHBBI")  # store/index.h
+FLAGS, OVER, SEALED = 15, 1, 4
 
 
 def unsettled(box, count):
@@ -143,8 +137,10 @@ def unsettled(box, count):
             data = f.read()
     except OSError:
         return count
-    at, size = HEAD.unpack_from(data)[6:8]
-    rows = [ROW.unpack_from(data, at + i)[11] for i in range(0, size, ROW.size)]
+    head = HEAD.unpack_from(data)
+    at, size = head[6:8]
+    expect(head[3] == ROW.size, "a row has", head[3], "bytes")
+    rows = [row[FLAGS] for row in ROW.iter_unpack(data[at:at + size])]
     return count - sum(not flags & OVER or bool(flags & SEALED) for flags in rows)
 
 

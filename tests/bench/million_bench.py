@@ -11,15 +11,13 @@ that have all ended. Each program may have 64 MiB of data. Goals: 2 times, 200 m
 import json
 import multiprocessing
 import os
-import resource
 import subprocess
-import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../system")
-sys.argv, argv = sys.argv[:1], sys.argv
-from audit_logs import Maker, session_id  # noqa: E402
+from bench import argument, bounded, children_cpu_s
+from audit_logs import Maker, session_id
+from support import BUILD, SEGUE
 
 TURNS = 3
 
@@ -34,16 +32,11 @@ def make(folder, begin, end):
             f.write(log.bytes())
 
 
-def bounded():
-    resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
-
-
 def run(*words):
     """Seconds by the clock, seconds of the processor, and what it printed."""
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, begin = children_cpu_s(), time.perf_counter()
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, preexec_fn=bounded)
-    clock, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return clock, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+    return time.perf_counter() - begin, children_cpu_s() - before, done.stdout
 
 
 def forget():
@@ -57,23 +50,22 @@ def forget():
 
 
 def main():
-    build = os.path.abspath(argv[1])
-    sessions = int(argv[2]) if len(argv) > 2 else 340_000
+    sessions = argument(1, 340_000)
     with tempfile.TemporaryDirectory() as folder:
         with multiprocessing.Pool(2) as pool:
             pool.starmap(make, [(folder, 0, sessions // 2), (folder, sessions // 2, sessions)])
         for caches in ("cold", "warm", "warm"):
             caches = forget() if caches == "cold" else caches
-            floor = run(build + "/tests/audit_floor", folder)
+            floor = run(BUILD + "/tests/audit_floor", folder)
             if caches == "cold":
                 forget()
-            audit = run(build + "/segue", "audit", folder, "--json")
+            audit = run(SEGUE, "audit", folder, "--json")
             print(f"caches {caches}: read, hash, scan {floor[1]:.2f} s of processor ({floor[0]:.2f} s), "
                   f"segue audit {audit[1]:.2f} s ({audit[0]:.2f} s): {audit[1] / floor[1]:.2f} times (goal 2)", flush=True)
         totals = json.loads(audit[2])["totals"]
         print(f"{sessions} logs, {totals['judgments']} judgments, 64 MiB of data at most")
-        first = run(build + "/segue", "audit", folder, "--kept")
-        again = [run(build + "/segue", "audit", folder, "--kept", *by) for by in ([], [], ["--by", "movement", "--json"])]
+        first = run(SEGUE, "audit", folder, "--kept")
+        again = [run(SEGUE, "audit", folder, "--kept", *by) for by in ([], [], ["--by", "movement", "--json"])]
         print(f"segue audit --kept: {first[0]:.1f} s at first, then "
               + ", ".join(f"{1000 * one[0]:.0f} ms" for one in again) + " (goal 200)")
 

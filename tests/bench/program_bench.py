@@ -7,18 +7,16 @@ libraries.
 """
 import json
 import os
+import resource
 import socket
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
+from statistics import median
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
-
-from daemon import DaemonBox, Events  # noqa: E402
-from support import BUILD, SEGUE, expect  # noqa: E402
+from bench import in_turns, memory_kib, row
+from daemon import DaemonBox, Events
+from support import BUILD, SEGUE, expect
 
 EMPTY = BUILD + "/helpers/empty_probe"
 LIVE = WATCHERS = 1000
@@ -35,10 +33,6 @@ movements:
       - {condition: work is left, next: work}
       - {condition: all is done, next: COMPLETE}
 """
-
-
-def row(what, value, unit, goal=""):
-    print(f"{what:46} {value:8.2f} {unit:10}{f' goal {goal}' if goal else ''}", flush=True)
 
 
 def once_ms(words):
@@ -59,20 +53,16 @@ def starts(runs=101):
         f.flush()
         commands = {"empty program": [EMPTY], "segue version": [SEGUE, "version"],
                     "segue lint, 10 movements": [SEGUE, "lint", f.name]}
-        times = {name: [] for name in commands}
-        for _ in range(runs):
-            for name, words in commands.items():  # in turns: a busy moment hits all alike
-                times[name].append(once_ms(words))
-    floor = statistics.median(times["empty program"])
-    for name in commands:
-        row(name, statistics.median(times[name]), "ms")
-        row("  against the empty program", statistics.median(times[name]) / floor, "times", "1.5")
+        times = in_turns(runs, {name: lambda words=words: once_ms(words) for name, words in commands.items()})
+    floor = median(times["empty program"])
+    for name, took in times.items():
+        row(name, median(took), "ms")
+        row("  against the empty program", median(took) / floor, "times", "1.5")
 
 
 def own_kib(pid):
     """Memory of its own: pages of libraries that other programs use too are not counted."""
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
-        return sum(int(line.split()[1]) for line in f if line.startswith("Private_"))
+    return memory_kib(pid, "Private_", "smaps_rollup")
 
 
 def files(box):
@@ -98,7 +88,7 @@ def idle():
         for _ in range(5):
             took.append(box.serve() * 1e3)
             box.end()
-        row("start to READY, no session", statistics.median(took), "ms", "30")
+        row("start to READY, no session", median(took), "ms", "30")
         box.serve()
         empty = subprocess.Popen([EMPTY, "wait"], stdin=subprocess.PIPE)
         floor = settle(box, 0)
@@ -152,7 +142,6 @@ def requests(count=40000, at_once=100):
 
 
 if __name__ == "__main__":
-    import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     starts()
     live(idle())

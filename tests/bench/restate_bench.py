@@ -8,18 +8,17 @@ Restate's server and SDK come from npm, into a folder that is removed; says so w
 import contextlib
 import http.client
 import json
-import multiprocessing
 import os
 import shutil
 import signal
 import socket
-import statistics
 import subprocess
-import sys
 import tempfile
 import time
+from statistics import median
 
 import submit_bench as submit
+from bench import in_turns, row, run_clients, times_as
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "restate")
 PACKAGES = ("@restatedev/restate-server@1", "@restatedev/restate-sdk@1")
@@ -45,8 +44,10 @@ def until(what, end=30.0):
     raise SystemExit("restate does not answer")
 
 
-def client(port, count):
+def client(port, count, ready):
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    line.connect()
+    ready.wait(60)
     for _ in range(count):
         line.request("POST", "/three/run", b'"the work"', {"Content-Type": "application/json"})
         answer = line.getresponse()
@@ -91,16 +92,10 @@ def restate(boxes, folder):
 
 
 def rate(port):
-    begin = time.monotonic()
     # A call lasts as long as its workflow: as many clients as workflows run at once.
-    clients = [multiprocessing.Process(target=client, args=(port, submit.SESSIONS // submit.AT_ONCE))
-               for _ in range(submit.AT_ONCE)]
-    for one in clients:
-        one.start()
-    for one in clients:
-        one.join()
-        if one.exitcode != 0:
-            raise SystemExit("restate: a client failed")
+    join = run_clients(submit.AT_ONCE, client, port, submit.SESSIONS // submit.AT_ONCE)
+    begin = time.monotonic()
+    join()
     return submit.SESSIONS // submit.AT_ONCE * submit.AT_ONCE * submit.TURNS / (time.monotonic() - begin)
 
 
@@ -116,11 +111,11 @@ def main():
             return
         port = restate(boxes, folder)
         rate(port)  # warm
-        pairs = [(submit.through_the_daemon(boxes)[0], rate(port)) for _ in range(submit.ROUNDS)]
-    ours, theirs = (statistics.median(column) for column in zip(*pairs))
-    submit.row("turns through the daemon", ours, "a second")
-    submit.row("steps through Restate", theirs, "a second")
-    submit.row("times as many", statistics.median(a / b for a, b in pairs), "", ">= 5")
+        ours, theirs = in_turns(submit.ROUNDS, {"segue": lambda: submit.through_the_daemon(boxes)[0],
+                                                "restate": lambda: rate(port)}).values()
+    row("turns through the daemon", median(ours), "a second")
+    row("steps through Restate", median(theirs), "a second")
+    row("times as many", times_as(ours, theirs), "", ">= 5")
 
 
 main()

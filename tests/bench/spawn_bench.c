@@ -16,10 +16,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/stat.h>
 
-enum { BATCH = 25, ROUND_COUNT = 81, LATENCY_COUNT = 500, BALLAST_MB = 500 };
-enum { AT_ONCE_MAX = 8, ENTRY_COUNT = 1000 };
+enum { BATCH = 25, ROUND_COUNT = 81, AT_ONCE_MAX = 8, LATENCY_COUNT = 500, BALLAST_MB = 500 };
 
 static const char *const true_argv[] = {"/bin/true", NULL};
 static char shim_path[] = SEGUE_BUILD_DIR "/segue-shim";
@@ -62,12 +60,10 @@ static void start_one(struct bench *b) {
   if (b->left == 0)
     return;
   b->left--;
-  if (b->words != NULL && !confine_call(&spec, &confined, &err))
-    die("%s", err.text);
+  bench_try(b->words == NULL || confine_call(&spec, &confined, &err), &err);
   const struct process_spec start = {
       .argv = true_argv, .cwd = b->cwd, .envp = b->envp, .sandbox = confined.sandbox};
-  if (process_start(b->table, &start, NULL, on_end, b, &err) == NULL)
-    die("%s", err.text);
+  bench_try(process_start(b->table, &start, NULL, on_end, b, &err) != NULL, &err);
   sandbox_free(confined.sandbox);
 }
 
@@ -188,12 +184,11 @@ static double bare_or_ours(void *ctx, int side) {
 }
 
 static void throughput(struct bench *b, int at_once) {
-  double s[2];
   b->at_once = at_once;
-  double ratio = bench_pairs(ROUND_COUNT / at_once, bare_or_ours, b, s);
+  const struct bench_pair p = bench_pairs(ROUND_COUNT / at_once, bare_or_ours, b);
   printf(
       "spawn+collect, %d in flight: ours %.0f/s, bare probe %.0f/s, ratio %.3f (wanted >= 0.90)\n",
-      at_once, 1 / s[1], 1 / s[0], ratio);
+      at_once, 1 / p.side[1], 1 / p.side[0], p.ratio);
 }
 
 /* --- latency of a start --- */
@@ -210,10 +205,9 @@ static void latency(struct bench *b, const char *with) {
     bench_must(p != NULL, "process_start");
     (void)uv_run(&b->loop, UV_RUN_DEFAULT);
   }
-  double p50 = bench_quantile(start_ms, LATENCY_COUNT, 0.5),
-         p99 = bench_quantile(start_ms, LATENCY_COUNT, 0.99);
-  printf("loop stopped by a start, %s: p50 %.2f ms, p99 %.2f ms (wanted < 1.5, < 5)\n", with, p50,
-         p99);
+  printf("loop stopped by a start, %s: p50 %.2f ms, p99 %.2f ms (wanted < 1.5, < 5)\n", with,
+         bench_quantile(start_ms, LATENCY_COUNT, 0.5),
+         bench_quantile(start_ms, LATENCY_COUNT, 0.99));
 }
 
 /* --- in a sandbox --- */
@@ -225,60 +219,36 @@ static double held_or_off(void *ctx, int side) {
 }
 
 static void compare(struct bench *b, const char *what, const char *mechanism) {
-  double s[2];
   b->at_once = 1;
   b->words = json_pack("{ssss}", "level", "guard", "mechanism", mechanism);
-  double ratio = bench_pairs(ROUND_COUNT, held_or_off, b, s);
-  printf("%s: off %.2f ms, guard by %s %.2f ms, ", what, s[1] * 1e3, mechanism, s[0] * 1e3);
+  const struct bench_pair p = bench_pairs(ROUND_COUNT, held_or_off, b);
+  printf("%s: off %.2f ms, guard by %s %.2f ms, ", what, p.side[1] * 1e3, mechanism,
+         p.side[0] * 1e3);
   if (strcmp(mechanism, SANDBOX_BWRAP) == 0)
-    printf("%.2f ms more (wanted <= 15)\n", (s[0] - s[1]) * 1e3);
+    printf("%.2f ms more (wanted <= 15)\n", (p.side[0] - p.side[1]) * 1e3);
   else
-    printf("ratio %.3f (wanted <= 1.15)\n", ratio);
+    printf("ratio %.3f (wanted <= 1.15)\n", p.ratio);
   json_decref(b->words);
 }
 
-static void fill_home(const char *home, int from, int to) {
-  char path[128];
-  for (int i = from; i < to; i++) {
-    (void)snprintf(path, sizeof path, "%s/entry-%d", home, i);
-    if (i % 2 == 0) {
-      bench_must(mkdir(path, 0755) == 0, "mkdir");
-    } else {
-      int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-      bench_must(fd >= 0 && close(fd) == 0, "open");
-    }
-  }
-}
-
-static void fresh_home(struct bench *b) {
-  static const char *const folders[] = {"work", ".ssh", ".config", ".cache"};
-  (void)snprintf(b->home, sizeof b->home, "/var/tmp/spawn-bench-XXXXXX");
-  bench_must(mkdtemp(b->home) != NULL, "mkdtemp");
-  (void)snprintf(b->cwd, sizeof b->cwd, "%s/work", b->home);
-  (void)snprintf(b->tmpdir, sizeof b->tmpdir, "/tmp/spawn-bench-XXXXXX");
-  bench_must(mkdtemp(b->tmpdir) != NULL, "mkdtemp");
-  for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-    char path[128];
-    (void)snprintf(path, sizeof path, "%s/%s", b->home, folders[i]);
-    bench_must(mkdir(path, 0700) == 0, "mkdir");
-  }
-  bench_must(setenv("HOME", b->home, 1) == 0, "setenv");
-}
-
 static void sandboxes(struct bench *b) {
-  char remove[256];
+  char why_not[256];
   if (sandbox_version() == 0 || !sandbox_filters()) {
     printf("sandboxes skipped: this kernel has no Landlock\n");
     return;
   }
-  fresh_home(b);
+  bench_folder(b->home, sizeof b->home, "/var/tmp");
+  bench_folder(b->tmpdir, sizeof b->tmpdir, "/tmp");
+  (void)snprintf(b->cwd, sizeof b->cwd, "%s/work", b->home);
+  bench_must(setenv("HOME", b->home, 1) == 0, "setenv");
+  bench_shell(b->home, "mkdir -m 700 work .ssh .config .cache");
   compare(b, "a small home folder", SANDBOX_LANDLOCK);
-  fill_home(b->home, 0, ENTRY_COUNT);
+  bench_shell(b->home, "mkdir $(seq -f folder-%g 500) && touch $(seq -f file-%g 500)");
   compare(b, "a home folder of 1,000 entries", SANDBOX_LANDLOCK);
-  if (sandbox_bwrap_why_not(remove, sizeof remove) == NULL)
+  if (sandbox_bwrap_why_not(why_not, sizeof why_not) == NULL)
     compare(b, "the same", SANDBOX_BWRAP);
-  (void)snprintf(remove, sizeof remove, "rm -rf '%s' '%s'", b->home, b->tmpdir);
-  bench_must(system(remove) == 0, "rm");
+  bench_remove(b->home);
+  bench_remove(b->tmpdir);
 }
 
 int main(void) {
@@ -289,8 +259,7 @@ int main(void) {
   bench_must(uv_loop_init(&b.loop) == 0, "uv_loop_init");
   b.table = process_table_new(&b.loop, &err);
   b.envp = process_env_build(&b.arena, NULL, NULL, NULL, &err);
-  if (b.table == NULL || b.envp == NULL)
-    die("%s", err.text);
+  bench_try(b.table != NULL && b.envp != NULL, &err);
   throughput(&b, 1);
   throughput(&b, AT_ONCE_MAX);
   latency(&b, "as it is");

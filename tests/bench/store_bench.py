@@ -7,31 +7,25 @@ log. Each figure that has a goal stands beside it.
 usage: store_bench.py BUILD_DIR [SESSIONS] [MEGABYTES]     of the long log
 The server is a private one on this machine, with fsync. Times of sessions are those of their records.
 """
-import calendar
 import contextlib
 import hashlib
 import json
 import os
 import re
 import signal
-import statistics
 import subprocess
-import sys
 import time
+from statistics import median
 
-sys.dont_write_bytecode = True
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [TESTS + "/system", TESTS + "/support"]
-
-import postgres  # noqa: E402
-import shared_daemon_test  # noqa: E402
-from daemon import DaemonBox  # noqa: E402
-from support import BUILD, SEGUE, WAIT_S, expect  # noqa: E402
-from submit_bench import REPLIES, TURNS, WORKFLOW, client, cpu_ms, row  # noqa: E402
+from bench import argument, cpu_ms, in_turns, memory_kib, row, seconds, submit_many, times_as
+import postgres
+import shared_daemon_test
+from daemon import DaemonBox
+from submit_bench import REPLIES, TURNS, WORKFLOW
+from support import BUILD, SEGUE, WAIT_S, expect
 
 PROBE = BUILD + "/helpers/append_probe"
-SESSIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-MEGABYTES = int(sys.argv[3]) if len(sys.argv) > 3 else 256
+SESSIONS, MEGABYTES = argument(1, 1000), argument(2, 256)
 SECONDS, ROUNDS, AT_ONCE, LOOPS = 6, 3, 8, 150
 APPEND = """\\set next :seq + 3
 SELECT segue.append(('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0'))::uuid, 1, :seq, \
@@ -190,12 +184,7 @@ def first_call(pooled):
             fleet.ended(n + 1)
             at = dict(reversed(fleet.times(sid)))  # the first of each type
             found.append(at["call_end"] - at["session_start"])
-    return statistics.median(found) * 1000, statistics.median(took) * 1000
-
-
-def seconds(ts):
-    whole, _, part = ts.rstrip("Z").partition(".")
-    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + part)
+    return median(found) * 1000, median(took) * 1000
 
 
 def posted(sessions, url=None):
@@ -209,18 +198,13 @@ def posted(sessions, url=None):
         body = json.dumps({"workflow": {"text": WORKFLOW, "name": "three"}, "task": "the work", "cwd": box.cwd,
                            "scenario": {"text": json.dumps(REPLIES)}}).encode()
         before = cpu_ms(box.process.pid)
-        client(box.socket, body, sessions)
+        submit_many(box.socket, body, sessions)
 
         def all_over():
             rows = box.segue("ls", "--json", "-n", "1000", "-s", "complete").stdout.splitlines()
             return len(rows) == sessions
         box.until(all_over, "they do not end")
         return (cpu_ms(box.process.pid) - before) / sessions
-
-
-def resident_kib(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
 
 
 def settled(look):
@@ -238,7 +222,7 @@ def idle(server):
     does; the most connections meanwhile; and what its memory has above one with files, in MiB."""
     with DaemonBox() as box:
         box.serve()
-        files = settled(lambda: resident_kib(box.process.pid))
+        files = settled(lambda: memory_kib(box.process.pid, "VmRSS"))
         box.end()
     with Fleet("30s") as fleet:
         fleet.sql(f"ALTER DATABASE {fleet.name()} SET log_statement = 'all'")
@@ -254,7 +238,7 @@ def idle(server):
         fleet.until(lambda: len(renewals()) > 1, "it renews it again")
         begin, end = renewals()[:2]
         count = sum(begin <= at < end for at, _ in server.asked())
-        return count / (end - begin), most, (resident_kib(daemon.pid) - files) / 1024
+        return count / (end - begin), most, (memory_kib(daemon.pid, "VmRSS") - files) / 1024
 
 
 def fits_nobody(server):
@@ -316,18 +300,17 @@ def long_log(server):
 
 def speed(server):
     """The store alone: transactions a second of pgbench, and milliseconds of one with one client."""
-    rounds = [(server.pgbench(8)[0], server.appends(64, 20000)[0]) for _ in range(ROUNDS)]
-    tps = statistics.median(r[0] for r in rounds)
-    row("pgbench, the same function, 8 clients", tps, "a second")
-    row("appends of 64 sessions", statistics.median(r[1] for r in rounds), "a second")
-    figure("of pgbench's", statistics.median(r[1] / r[0] for r in rounds), "", ">= 1.50")
-    rounds = [(server.pgbench(1)[1], server.appends(1, 1000)[1], alone()) for _ in range(ROUNDS)]
-    trip = statistics.median(r[0] for r in rounds)
-    row("pgbench with one client: a commit", trip, "ms")
-    figure("one log alone: an append, in such commits", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
-    figure("one session alone, with its turn: an append, in such", statistics.median(r[2] / r[0] for r in rounds), "",
-           "<= 1.50")
-    return tps
+    tps, appends = in_turns(ROUNDS, {"pgbench": lambda: server.pgbench(8)[0],
+                                     "segue": lambda: server.appends(64, 20000)[0]}).values()
+    row("pgbench, the same function, 8 clients", median(tps), "a second")
+    row("appends of 64 sessions", median(appends), "a second")
+    figure("of pgbench's", times_as(appends, tps), "", ">= 1.50")
+    trips, session, log = in_turns(ROUNDS, {"pgbench": lambda: server.pgbench(1)[1], "session": alone,
+                                            "log": lambda: server.appends(1, 1000)[1]}).values()
+    row("pgbench with one client: a commit", median(trips), "ms")
+    figure("one log alone: an append, in such commits", times_as(log, trips), "", "<= 1.50")
+    figure("one session alone, with its turn: an append, in such", times_as(session, trips), "", "<= 1.50")
+    return median(tps)
 
 
 def load(server, tps):
@@ -336,10 +319,11 @@ def load(server, tps):
     figure("turns through a daemon, 16 at once", turns, "a second", ">= 1020")
     figure("of pgbench's", turns / tps, "", ">= 0.35")
     row("processor time of the daemon, a record", cpu * 1000, "us")
-    rounds = [(posted(200), posted(200, server.fresh()[1])) for _ in range(ROUNDS)]
-    row("processor time of a daemon with files", statistics.median(r[0] for r in rounds), "ms/session")
-    row("of one with the store", statistics.median(r[1] for r in rounds), "ms/session")
-    figure("of that with files", statistics.median(r[1] / r[0] for r in rounds), "", "<= 1.50")
+    files, store = in_turns(ROUNDS, {"files": lambda: posted(200),
+                                     "store": lambda: posted(200, server.fresh()[1])}).values()
+    row("processor time of a daemon with files", median(files), "ms/session")
+    row("of one with the store", median(store), "ms/session")
+    figure("of that with files", times_as(store, files), "", "<= 1.50")
 
 
 def waits():
@@ -352,7 +336,7 @@ def waits():
     for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
         took = [s for _ in range(ROUNDS) for s in take_over(number)]
         late = number == signal.SIGTERM
-        figure(f"take-over after {number.name}, lease 1 s: median", statistics.median(took), "s",
+        figure(f"take-over after {number.name}, lease 1 s: median", median(took), "s",
                "<= 0.5" if late else "<= 1.4")
         figure("the longest", max(took), "s", "<= 0.5" if late else "<= 2")
 

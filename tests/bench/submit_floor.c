@@ -25,8 +25,7 @@ static void floor_read(const char *path) {
   struct err err;
   size_t lines = 0, seen = 0, group = 0;
   const struct buf *b = &floor_work.bytes;
-  if (!file_read(path, SIZE_MAX / 2, &floor_work.bytes, &err))
-    die("%s", err.text);
+  bench_try(file_read(path, SIZE_MAX / 2, &floor_work.bytes, &err), &err);
   for (size_t i = 0; i < b->n; i++)
     lines += b->p[i] == '\n';
   for (size_t i = 0; i < b->n; i++) {

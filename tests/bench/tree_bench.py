@@ -6,25 +6,16 @@ usage: tree_bench.py BUILD_DIR [FILES] [RUNS]
 """
 import json
 import os
-import resource
 import subprocess
-import sys
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "system"))
+from bench import argument, children_cpu_s, git, in_turns, row
+from support import SEGUE, Box, expect, records
 
-from support import SEGUE, Box, expect, records  # noqa: E402
-
-FILES = int(sys.argv[2]) if len(sys.argv) > 2 else 10000
-RUNS = int(sys.argv[3]) if len(sys.argv) > 3 else 9
+FILES, RUNS = argument(1, 10000), argument(2, 9)
 FLOW = {"name": "look", "movements": [
     {"name": "one", "command": ["sh", "-c", "echo more >>f0"],
      "rules": [{"condition": "when(exit == 0)", "next": "COMPLETE"}]}]}
-
-
-def row(what, value, unit, goal=""):
-    print(f"{what:60} {value:8.1f} {unit:6}{f' goal {goal}' if goal else ''}", flush=True)
 
 
 def fill(folder):
@@ -35,21 +26,11 @@ def fill(folder):
             f.write(f"line {i}\n" * 20)
 
 
-def git(folder, *words):
-    subprocess.run(["git", "-C", folder, "-c", "user.name=x", "-c", "user.email=x@example.org", *words],
-                   check=True, stdout=subprocess.DEVNULL)
-
-
-def cpu_ms():
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (used.ru_utime + used.ru_stime) * 1e3
-
-
 def once_ms(box, workflow, folder, changes):
-    begin, used = time.perf_counter(), cpu_ms()
+    begin, used = time.perf_counter(), children_cpu_s()
     done = subprocess.run([SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", folder], env=box.env,
                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
-    took, used = (time.perf_counter() - begin) * 1e3, cpu_ms() - used
+    took, used = (time.perf_counter() - begin) * 1e3, (children_cpu_s() - used) * 1e3
     expect(done.returncode == 0, done.stderr)
     end = next(r for r in records(box.log_paths()[-1]) if r["type"] == "call_end")
     expect([f["path"] for f in end["files"]] == changes, end.get("files"), end.get("note"))
@@ -69,10 +50,8 @@ def main():
         git(folders["repository"], "init", "-q")
         git(folders["repository"], "add", ".")
         git(folders["repository"], "commit", "-qm", "all")
-        took = {name: [] for name in folders}
-        for _ in range(RUNS):
-            for name, folder in folders.items():
-                took[name].append(once_ms(box, workflow, folder, ["f0"]))
+        took = in_turns(RUNS, {name: lambda folder=folder: once_ms(box, workflow, folder, ["f0"])
+                               for name, folder in folders.items()})
         bare, bare_cpu = map(min, zip(*took["empty"]))
         row("a call in a folder of one file", bare, "ms")
         for name in ("plain", "repository"):

@@ -4,12 +4,10 @@
 usage: window_bench.py BUILD_DIR
 """
 import os
-import resource
-import statistics
-import sys
 import time
+from statistics import median
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import bench
 import audit_logs
 from support import expect
 from web_gate_test import FETCH, WebBox
@@ -41,24 +39,12 @@ def big_log(path, sid):
     return os.path.getsize(path)
 
 
-def cpu_s(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def spent_s():
-    """Of programs that ended: as cpu_s, what the system spends for them counts."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def cpu_of(box, what, times):
     """Processor time of the daemon for one, in ms."""
-    begin = cpu_s(box.process.pid)
+    begin = bench.cpu_ms(box.process.pid)
     for _ in range(times):
         what()
-    return 1000 * (cpu_s(box.process.pid) - begin) / times
+    return (bench.cpu_ms(box.process.pid) - begin) / times
 
 
 def main():
@@ -68,9 +54,9 @@ def main():
         size = big_log(f"{box.logs}/{sid}.ndjson", sid)
         print(f"a log of {size / 1e6:.1f} MB")
         box.segue("show", f"{box.logs}/{sid}.ndjson")  # its bytes are in memory for both
-        begin = spent_s()
+        begin = bench.children_cpu_s()
         box.segue("show", f"{box.logs}/{sid}.ndjson")
-        show = spent_s() - begin
+        show = bench.children_cpu_s() - begin
         box.serve()
         window = box.window()
         ask = lambda path: window.ask("GET", path, {**FETCH})  # noqa: E731
@@ -101,14 +87,10 @@ def main():
         time.sleep(3)
         for name, path in (("10,000 sessions", ""), ("filtered", "?q=status:complete"), ("method", "?q=method:ai_judge"),
                            ("sorted", "?sort=tokens")):
-            times = []
             status, _, body = ask(path)
-            for _ in range(5):
-                begin = time.monotonic()
-                ask(path)
-                times.append(1000 * (time.monotonic() - begin))
+            took = median(bench.elapsed_s(lambda path=path: ask(path)) for _ in range(5))
             ms = cpu_of(box, lambda path=path: ask(path), 10)
-            print(f"{name:20} {status} {ms:6.1f} ms of processor time, {statistics.median(times):6.1f} ms, "
+            print(f"{name:20} {status} {ms:6.1f} ms of processor time, {1000 * took:6.1f} ms, "
                   f"{len(body) / 1024:6.1f} KiB")
         box.end()
 

@@ -4,17 +4,15 @@ page, memory of the daemon, turns a second with ten pages, a report's size.
 
 usage: window_live_bench.py BUILD_DIR
 """
-import datetime
 import http.client
 import http.server
 import json
 import os
-import statistics
-import sys
 import threading
 import time
+from statistics import median
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+from bench import at, in_turns
 import audit_logs
 import browser
 from report_cli_test import long_session
@@ -74,13 +72,13 @@ def first_row():
                 files["/" + root.split("/", 3)[3] + name] = (got.encode(), kind)
             server = constant(files)
             fixed = "http://127.0.0.1:%d/" % server.server_port + root.split("/", 3)[3]
-            times = {root: [], fixed: []}
-            for _ in range(9):
-                for url in times:
-                    b.open(url)
-                    times[url].append(b.wait(PAINT))
+
+            def paint(url):
+                b.open(url)
+                return b.wait(PAINT)
+            times = in_turns(9, {url: lambda url=url: paint(url) for url in (root, fixed)})
             server.shutdown()
-        ours, theirs = (statistics.median(t) for t in times.values())
+        ours, theirs = map(median, times.values())
         print(f"first row of 10,000 sessions {ours:.0f} ms, the same bytes as a constant {theirs:.0f} ms: "
               f"{ours / theirs:.2f} times (goal 1.3)")
         box.end()
@@ -105,9 +103,8 @@ def changes():
             seen = b.run("return window.seen")
         took = []
         for r in of_type(records(box.log(sid)), "turn_start"):
-            at = datetime.datetime.fromisoformat(r["ts"].replace("Z", "+00:00")).timestamp() * 1000
             if str(r["turn"]) in seen and str(r["turn"]) not in begin:
-                took.append(seen[str(r["turn"])] - at)
+                took.append(seen[str(r["turn"])] - 1000 * at(r))
         took = sorted(took)[:-1]
         if len(took) < 50:
             print(f"only {len(took)} changes were seen")
@@ -135,9 +132,7 @@ def open_pages():
             sid = box.submit(workflow, scenario)
             box.wait_status(sid, "complete")
             log = records(box.log(sid))
-            at = [datetime.datetime.fromisoformat(r["ts"].replace("Z", "+00:00")).timestamp()
-                  for r in (log[0], log[-1])]
-            return 1500 / (at[1] - at[0])
+            return 1500 / (at(log[-1]) - at(log[0]))
         rate()
         windows = [box.window() for _ in range(10)]
         streams = [stream(windows[0], "events")]
@@ -153,7 +148,7 @@ def open_pages():
             ratios.append(rate() / bare)
             for connection, _ in streams:
                 connection.close()
-        print(f"turns/s with ten pages that listen: {statistics.median(ratios):.3f} of those without (goal 0.97), "
+        print(f"turns/s with ten pages that listen: {median(ratios):.3f} of those without (goal 0.97), "
               f"{min(ratios):.2f} to {max(ratios):.2f}")
         path = long_session(box, 200)
         done = box.segue("report", path, "-o", "r.html")
