@@ -58,6 +58,19 @@ struct str arena_str(struct arena *a, struct str s) {
   return (struct str){arena_strndup(a, s.p ? s.p : "", s.n), s.n};
 }
 
+void arena_list_add(struct arena *a, struct arena_list *list, struct str text) {
+  if (list->n + 1 >= list->room) {
+    size_t room = list->room ? list->room * 2 : 16;
+    const char **items = arena_array(a, room, sizeof *items);
+    if (list->n > 0)
+      memcpy(items, list->items, list->n * sizeof *items);
+    list->items = items;
+    list->room = room;
+  }
+  list->items[list->n++] = arena_str(a, text).p;
+  list->items[list->n] = NULL;
+}
+
 void arena_deinit(struct arena *a) {
   struct arena_block *b = a->blocks;
   while (b) {

@@ -22,4 +22,12 @@ char *arena_strndup(struct arena *a, const char *s, size_t n);
 struct str arena_str(struct arena *a, struct str s); /* a NUL-terminated copy */
 void arena_deinit(struct arena *a);
 
+/* A list of texts in an arena. `items` ends with NULL; NULL itself while nothing was added. */
+struct arena_list {
+  const char **items;
+  size_t n, room;
+};
+
+void arena_list_add(struct arena *a, struct arena_list *list, struct str text); /* adds a copy */
+
 #endif

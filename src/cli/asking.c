@@ -76,12 +76,8 @@ static void asking_on_stop(void *ctx, const char *reason, const char *message, b
   struct asking *a = ctx;
   a->stopped = true;
   LIST_EACH(struct ask_job, job, in_jobs, &a->jobs) {
-    if (job->finished)
-      continue;
-    if (cancel)
-      host_cancel(job->session, message);
-    else
-      host_stop(job->session, reason, message);
+    if (!job->finished)
+      several_end(job->session, reason, message, cancel);
   }
 }
 

@@ -353,12 +353,8 @@ static void rejudge_on_stop(void *ctx, const char *reason, const char *message, 
   struct rejudging *r = ctx;
   r->stopped = r->closing = true;
   LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs) {
-    if (job->finished)
-      continue;
-    if (cancel)
-      host_cancel(job->session, message);
-    else
-      host_stop(job->session, reason, message);
+    if (!job->finished)
+      several_end(job->session, reason, message, cancel);
   }
 }
 

@@ -320,29 +320,38 @@ static void members_closer(struct repair *r, struct members_reading *m, char c) 
   repair_extra_bracket(r, at);
 }
 
-/* Deals with a mark between members at r->i; returns true if it was one. */
-static bool members_mark(struct repair *r, struct members_reading *m) {
+bool repair_between(struct repair *r, bool *comma) {
   char c = r->t[r->i];
   size_t len, at = r->i;
-  if (c == '}' || c == ']' || c == ')') {
-    members_closer(r, m, c);
-  } else if (c == ',') {
-    if (m->comma)
+  if (c == ',') {
+    if (*comma)
       repair_note(r, "extra_comma", at);
-    m->comma = true;
+    *comma = true;
     r->i++;
   } else if (repair_ellipsis_at(r, at, &len)) {
     repair_note(r, "ellipsis", at);
     r->i += len;
-    m->comma = true;
-  } else if (c == '[' || c == '(') {
-    r->failed = true; /* no reading of this is near enough to be trusted */
+    *comma = true;
   } else if (c == ':' || c == ';' || c == '=') {
     repair_note(r, "stray_text", at);
     r->i++;
   } else {
     return false;
   }
+  return true;
+}
+
+/* Deals with a mark between members at r->i; returns true if it was one. */
+static bool members_mark(struct repair *r, struct members_reading *m) {
+  char c = r->t[r->i];
+  if (c == '}' || c == ']' || c == ')')
+    members_closer(r, m, c);
+  else if (repair_between(r, &m->comma))
+    return true;
+  else if (c == '[' || c == '(')
+    r->failed = true; /* no reading of this is near enough to be trusted */
+  else
+    return false;
   return true;
 }
 

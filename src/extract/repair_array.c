@@ -79,26 +79,13 @@ struct array_reading {
 /* Deals with a mark between items at r->i; returns true if it was one. */
 static bool array_mark(struct repair *r, struct array_reading *a) {
   char c = r->t[r->i];
-  size_t len, at = r->i;
-  if (c == ']' || c == '}' || c == ')') {
-    a->closed = array_closes(r, a->kind, c);
-    if (a->closed && a->any && a->comma && a->kind == '[')
-      repair_note(r, "extra_comma", at);
-  } else if (c == ',') {
-    if (a->comma)
-      repair_note(r, "extra_comma", at);
-    a->commas = a->comma = true;
-    r->i++;
-  } else if (repair_ellipsis_at(r, at, &len)) {
-    repair_note(r, "ellipsis", at);
-    r->i += len;
-    a->comma = true;
-  } else if (c == ':' || c == ';' || c == '=') {
-    repair_note(r, "stray_text", at);
-    r->i++;
-  } else {
-    return false;
-  }
+  size_t at = r->i;
+  a->commas |= c == ',';
+  if (c != ']' && c != '}' && c != ')')
+    return repair_between(r, &a->comma);
+  a->closed = array_closes(r, a->kind, c);
+  if (a->closed && a->any && a->comma && a->kind == '[')
+    repair_note(r, "extra_comma", at);
   return true;
 }
 

@@ -44,6 +44,9 @@ void repair_note(struct repair *r, const char *name, size_t offset);
 void repair_keep(struct repair *r, size_t from, size_t to); /* [from, to) is accounted for */
 bool repair_spend(struct repair *r, size_t bytes); /* false and failed when the work is used up */
 json_t *repair_read(struct repair *r, enum repair_place place); /* NULL: no value here, or failed */
+/* Reads a comma, an ellipsis or a stray mark between members or items at r->i; false: there is
+ * none. *comma: one was just read, or stands for one. */
+bool repair_between(struct repair *r, bool *comma);
 
 /* repair_look.c: looking ahead; none of them changes r->i */
 size_t repair_space(const struct repair *r, size_t i); /* length of white space of any kind at i */

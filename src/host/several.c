@@ -50,6 +50,13 @@ void several_deinit(struct several *s) {
   solo_deinit(&s->solo);
 }
 
+void several_end(struct session *session, const char *reason, const char *message, bool cancel) {
+  if (cancel)
+    host_cancel(session, message);
+  else
+    host_stop(session, reason, message);
+}
+
 static void on_input(uv_poll_t *poll, int status, int events) {
   struct several *s = poll->data;
   (void)status;

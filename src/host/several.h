@@ -29,6 +29,8 @@ bool several_init(struct several *s, const char *logs, const struct provider_reg
                   bool sync_now, struct err *err) MUST_CHECK;
 int several_run(struct several *s); /* returns how many signals came */
 void several_wake(struct several *s);
+/* Ends one of its sessions as stop() was told to. */
+void several_end(struct session *session, const char *reason, const char *message, bool cancel);
 void several_close(struct several *s);
 void several_deinit(struct several *s);
 

@@ -40,21 +40,11 @@ struct mountings {
   struct arena *arena;
   struct mounting *items;
   size_t n, room;
-  const char **words;
-  size_t word_count, word_room;
+  struct arena_list words;
 };
 
 static void word(struct mountings *m, const char *text) {
-  if (m->word_count + 1 >= m->word_room) {
-    size_t room = m->word_room ? m->word_room * 2 : 128;
-    const char **words = arena_array(m->arena, room, sizeof *words);
-    if (m->word_count > 0)
-      memcpy(words, m->words, m->word_count * sizeof *words);
-    m->words = words;
-    m->word_room = room;
-  }
-  m->words[m->word_count++] = arena_strdup(m->arena, text); /* the plan is freed before they are */
-  m->words[m->word_count] = NULL;
+  arena_list_add(m->arena, &m->words, str_from(text)); /* the plan is freed before they are */
 }
 
 static void mount_words(struct mountings *m, const char *option, const char *path) {
@@ -223,7 +213,7 @@ const char *const *sandbox_bwrap_words(struct arena *a, const char *bwrap,
     word(&m, plan->bypass);
   }
   free(m.items);
-  return m.words;
+  return m.words.items;
 }
 
 static bool says_zero(const char *path) {

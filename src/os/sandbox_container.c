@@ -30,8 +30,9 @@ struct volume {
 struct containing {
   const struct sandbox_container *spec;
   struct arena *arena;
-  const char **words, **envp; /* NULL-ended */
-  size_t word_count, word_room, envp_count;
+  struct arena_list words;
+  const char **envp; /* NULL-ended */
+  size_t envp_count;
   struct volume *volumes;
   size_t volume_count, volume_room;
   const char *odd; /* a path that cannot be mounted; or NULL */
@@ -64,16 +65,7 @@ bool sandbox_find_engine(const char *name, char *path, size_t size) {
 }
 
 static void engine_say(struct containing *c, const char *text) {
-  if (c->word_count + 1 >= c->word_room) {
-    size_t room = c->word_room ? c->word_room * 2 : 128;
-    const char **words = arena_array(c->arena, room, sizeof *words);
-    if (c->word_count > 0)
-      memcpy(words, c->words, c->word_count * sizeof *words);
-    c->words = words;
-    c->word_room = room;
-  }
-  c->words[c->word_count++] = arena_strdup(c->arena, text);
-  c->words[c->word_count] = NULL;
+  arena_list_add(c->arena, &c->words, str_from(text));
 }
 
 static void engine_say_two(struct containing *c, const char *option, const char *value) {
@@ -333,6 +325,6 @@ struct sandbox *sandbox_container_new(const struct sandbox_container *spec, stru
     sandbox_free(s);
     return NULL;
   }
-  sandbox_set_words(s, c.words, c.envp);
+  sandbox_set_words(s, c.words.items, c.envp);
   return s;
 }

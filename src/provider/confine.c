@@ -25,30 +25,16 @@
 
 enum { PROGRAM_WORDS = 3 }; /* of a command line that may name a program */
 
-struct paths {
-  const char **items; /* in the arena, NULL-ended */
-  size_t n, room;
-};
-
 struct confining {
   const struct confine_spec *spec;
   struct arena arena;
   const char *home; /* NULL: there is none */
-  struct paths reads, hides, wholes, writes, caches, kept;
+  struct arena_list reads, hides, wholes, writes, caches, kept;
   struct stand_in *stand_ins;
 };
 
-static void paths_add(struct confining *c, struct paths *list, const char *path) {
-  if (list->n + 1 >= list->room) {
-    size_t room = list->room ? list->room * 2 : 64;
-    const char **items = arena_array(&c->arena, room, sizeof *items);
-    if (list->n > 0)
-      memcpy(items, list->items, list->n * sizeof *items);
-    list->items = items;
-    list->room = room;
-  }
-  list->items[list->n++] = arena_strdup(&c->arena, path);
-  list->items[list->n] = NULL;
+static void paths_add(struct confining *c, struct arena_list *list, const char *path) {
+  arena_list_add(&c->arena, list, str_from(path));
 }
 
 /* A variable of the program's own environment. */
@@ -79,7 +65,7 @@ static bool confine_expand(const struct confining *c, const char *path, char out
 }
 
 /* Adds a path as it is written, and as it really is: either may be asked for. */
-static void add(struct confining *c, struct paths *list, const char *path) {
+static void add(struct confining *c, struct arena_list *list, const char *path) {
   char full[PATH_MAX], real[PATH_MAX];
   if (!confine_expand(c, path, full))
     return;
@@ -88,12 +74,12 @@ static void add(struct confining *c, struct paths *list, const char *path) {
     paths_add(c, list, real);
 }
 
-static void add_all(struct confining *c, struct paths *list, const char *const *paths) {
+static void add_all(struct confining *c, struct arena_list *list, const char *const *paths) {
   for (size_t i = 0; paths[i] != NULL; i++)
     add(c, list, paths[i]);
 }
 
-static void add_json(struct confining *c, struct paths *list, const json_t *paths) {
+static void add_json(struct confining *c, struct arena_list *list, const json_t *paths) {
   const json_t *path;
   size_t i;
   json_array_foreach((json_t *)paths, i, path) {

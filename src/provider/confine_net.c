@@ -9,21 +9,11 @@
 
 struct hosts {
   struct arena *arena;
-  const char **items; /* NULL-ended */
-  size_t n, room;
+  struct arena_list list;
 };
 
 static void hosts_add(struct hosts *h, struct str host) {
-  if (h->n + 1 >= h->room) {
-    size_t room = h->room ? h->room * 2 : 16;
-    const char **items = arena_array(h->arena, room, sizeof *items);
-    if (h->n > 0)
-      memcpy(items, h->items, h->n * sizeof *items);
-    h->items = items;
-    h->room = room;
-  }
-  h->items[h->n++] = arena_str(h->arena, host).p;
-  h->items[h->n] = NULL;
+  arena_list_add(h->arena, &h->list, host);
 }
 
 static const char *value_in(const char *const *envp, const char *name) {
@@ -73,7 +63,7 @@ static const char *const *hosts_of(const struct confine_spec *spec, struct arena
   struct hosts h = {.arena = a};
   hosts_add_all(&h, spec->hosts, spec->envp);
   hosts_add_all(&h, json_object_get(spec->env->sandbox, "hosts"), spec->envp);
-  return h.items;
+  return h.list.items;
 }
 
 struct proxy *confine_proxy(const struct confine_spec *spec, struct err *err) {

@@ -51,17 +51,21 @@ void html_attr(struct html *h, const char *name, struct str text) {
   buf_putc(h->out, '"');
 }
 
-void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) {
-  struct buf text = {0};
+static char *html_format(const char *fmt, va_list ap) PRINTF_LIKE(1, 0);
+static char *html_format(const char *fmt, va_list ap) {
   char *made = NULL;
-  va_list ap;
-  va_start(ap, fmt);
   if (vasprintf(&made, fmt, ap) < 0)
     die("out of memory");
+  return made;
+}
+
+void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  char *made = html_format(fmt, ap);
   va_end(ap);
   html_attr(h, name, str_from(made));
   free(made);
-  buf_deinit(&text);
 }
 
 static void put_percent(struct html *h, struct str part) {
@@ -156,11 +160,9 @@ void html_puts(struct html *h, const char *text) {
 }
 
 void html_printf(struct html *h, const char *fmt, ...) {
-  char *made = NULL;
   va_list ap;
   va_start(ap, fmt);
-  if (vasprintf(&made, fmt, ap) < 0)
-    die("out of memory");
+  char *made = html_format(fmt, ap);
   va_end(ap);
   html_puts(h, made);
   free(made);

@@ -53,8 +53,26 @@ static void texts_are_copied(void **state) {
   arena_deinit(&arena);
 }
 
+static void lists_copy_texts_and_end_with_null(void **state) {
+  struct arena arena = {0};
+  struct arena_list list = {0};
+  char text[] = "n0";
+  (void)state;
+  assert_null(list.items);
+  for (size_t i = 0; i < 40; i++) {
+    text[1] = (char)('0' + i % 10);
+    arena_list_add(&arena, &list, str_from(text));
+    assert_int_equal(list.n, i + 1);
+    assert_null(list.items[i + 1]);
+  }
+  for (size_t i = 0; i < 40; i++)
+    assert_int_equal(list.items[i][1], '0' + i % 10);
+  arena_deinit(&arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
-                                     cmocka_unit_test(texts_are_copied)};
+                                     cmocka_unit_test(texts_are_copied),
+                                     cmocka_unit_test(lists_copy_texts_and_end_with_null)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,18 +89,12 @@ static bool replay_take_log(void *ctx, const struct store_ref *ref, struct err *
   return true;
 }
 
+static void replay_on_log(void *ctx, const struct store_ref *ref) {
+  (void)replay_take_log(ctx, ref, NULL);
+}
+
 static bool replay_take_store(void *ctx, const struct store *store, struct err *err) {
-  struct store_id *ids = NULL;
-  size_t count = 0;
-  if (!store_list(store, &ids, &count, err))
-    return false;
-  for (size_t i = 0; i < count; i++) {
-    struct store_ref ref;
-    store_ref(store, ids[i].id, &ref);
-    (void)replay_take_log(ctx, &ref, err);
-  }
-  free(ids);
-  return true;
+  return store_each(store, ctx, replay_on_log, err);
 }
 
 static void replay_sum(const struct replaying *r) {
