@@ -12,6 +12,7 @@
 struct bounds_movement {
   struct budget *budget; /* with what was added; or NULL */
   size_t first_child, child_count;
+  long most_in_a_row; /* 0: any */
   long runs;
   int64_t begun; /* calls */
 };
@@ -50,10 +51,14 @@ static void keep_monitors(struct bounds *b, struct arena *arena, const struct wo
   }
 }
 
+static long most_in_a_row(const struct movement *m) {
+  return m->guards.on[GUARD_MOVEMENT] == GUARD_STOP ? m->guards.times[GUARD_MOVEMENT] : 0;
+}
+
 static void keep_movements(struct bounds *b, struct arena *arena, const struct workflow *wf) {
   bool some = false;
   for (size_t i = 0; i < wf->movement_count; i++)
-    some = some || wf->movements[i].budget != NULL;
+    some = some || wf->movements[i].budget != NULL || most_in_a_row(&wf->movements[i]) > 0;
   if (!some)
     return;
   b->movement_count = wf->movement_count;
@@ -61,6 +66,7 @@ static void keep_movements(struct bounds *b, struct arena *arena, const struct w
   for (size_t i = 0; i < wf->movement_count; i++)
     b->movements[i] =
         (struct bounds_movement){.budget = bounds_budget(arena, wf->movements[i].budget),
+                                 .most_in_a_row = most_in_a_row(&wf->movements[i]),
                                  .first_child = wf->movements[i].first_child,
                                  .child_count = wf->movements[i].child_count};
 }
@@ -127,6 +133,8 @@ static void add_to_budget(struct bounds *b, const struct view_session *v, const 
 static void bounds_on_resume(struct bounds *b, const struct view_session *v, const json_t *record) {
   const char *key;
   json_t *value;
+  if (b->looped)
+    b->in_a_row = 0;
   if (json_at(record, "config") != NULL)
     b->movements_max = max_of(b, json_at(record, "config"));
   json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value) {
@@ -136,12 +144,18 @@ static void bounds_on_resume(struct bounds *b, const struct view_session *v, con
 
 static void bounds_on_turn_start(struct bounds *b, const struct view_session *v,
                                  const json_t *record) {
-  struct bounds_movement *m = NULL;
-  if (b->movement_count > 0)
-    m = bounds_of(b, movement_index(v, json_view(json_at(record, "movement"))));
+  bool child = json_at(record, "parent_turn") != NULL;
+  b->iterations += !child;
+  if (b->movement_count == 0)
+    return;
+  size_t movement = movement_index(v, json_view(json_at(record, "movement")));
+  struct bounds_movement *m = bounds_of(b, movement);
   if (m != NULL)
     m->runs++;
-  b->iterations += json_at(record, "parent_turn") == NULL;
+  if (child)
+    return;
+  b->in_a_row = movement == b->entered ? b->in_a_row + 1 : 1;
+  b->entered = movement;
 }
 
 static const struct view_turn *bounds_turn(const struct view_session *v, const json_t *record) {
@@ -188,6 +202,8 @@ void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *r
     bounds_on_turn_end(b, v, record);
   else if (str_eq_c(type, "call_start"))
     bounds_on_call_start(b, v, record);
+  else if (str_eq_c(type, "session_stop"))
+    b->looped = str_eq_c(json_view(json_at(record, "reason")), "looping");
   else if (str_eq_c(type, "session_resume"))
     bounds_on_resume(b, v, record);
   else if (str_eq_c(type, "carried"))
@@ -288,6 +304,15 @@ static void put_loops(struct bounds_out *out) {
   }
 }
 
+static void put_in_a_row(struct bounds_out *out) {
+  const struct bounds_movement *m = bounds_of(out->b, out->b->entered);
+  if (m != NULL && m->most_in_a_row > 0 && out->b->in_a_row > 0)
+    add_bound(out, (struct view_bound){.kind = VIEW_BOUND_SAME_MOVEMENT,
+                                       .of = out->v->movements[out->b->entered].name,
+                                       .used = out->b->in_a_row,
+                                       .limit = m->most_in_a_row});
+}
+
 static void put_deadlines(struct bounds_out *out) {
   for (size_t i = 0; i < out->v->open_count; i++) {
     const struct view_turn *t = &out->v->turns[out->v->open[i]];
@@ -315,5 +340,6 @@ void bounds_list(const struct bounds *b, struct view_session *v, const struct sp
   put_session_budget(&out, all);
   put_movement_budgets(&out);
   put_loops(&out);
+  put_in_a_row(&out);
   put_deadlines(&out);
 }

@@ -1,12 +1,13 @@
 /* bounds.h - what would stop a session, and how near it is to that: its limit of movements, the
- * budgets of the session and of open movements, loop monitors, deadlines of questions. Gathered
- * while its records are read.
+ * budgets of the session and of open movements, loop monitors, the guard of a movement entered
+ * again and again, deadlines of questions. Gathered while its records are read.
  *
  *   bounds_begin(&b, &arena, wf, config)    the first record
  *   bounds_feed(&b, v, record)              each later one, with its turn in v
  *   bounds_list(&b, v, &sum, &arena)        sets v->bounds, once its open turns are known
  *
- * Budgets of single calls, of the day, and guards are not among them. All of it lives in arenas. */
+ * Budgets of single calls and of the day, and the guards of tools and failures, are not among them.
+ * All of it lives in arenas. */
 #ifndef SEGUE_VIEW_BOUNDS_H
 #define SEGUE_VIEW_BOUNDS_H
 
@@ -23,7 +24,10 @@ struct bounds {
   int64_t begun;                   /* calls, each once */
   struct budget *budget;           /* of the session, with what was added; or NULL */
   struct bounds_movement *movements;
-  size_t movement_count; /* 0: none has a budget */
+  size_t movement_count; /* 0: none has a budget or such a guard */
+  size_t entered;        /* last, and how often in a row */
+  long in_a_row;
+  bool looped; /* it stopped for that */
   struct monitor *monitors;
   struct loop_count *loops;
   size_t monitor_count;

@@ -40,7 +40,7 @@ static int64_t folder_time(const char *text) {
   return record_time_parse(text, &ms) ? ms : 0;
 }
 
-/* How the judgments of a long log were decided is known by its end only. */
+/* How the judgments of a long log were decided is known once it has stopped or ended. */
 static void keep_methods(struct view_row *row, const json_t *methods) {
   const char *name;
   json_t *count;
@@ -61,7 +61,11 @@ static void row_skim(struct view_folder *f, struct view_row *row, const struct s
   row->task = arena_str(&f->arena, buf_view(&g.task));
   row->ambiguous = g.ambiguous;
   row->fell_back = g.fell_back;
-  if (g.whole)
+  long known = 0;
+  for (size_t i = 0; i < SKIM_METHODS; i++)
+    known += row->methods[i];
+  row->last_methods = !g.whole && known == 0;
+  if (g.whole || row->last_methods)
     memcpy(row->methods, g.methods, sizeof row->methods);
   skim_deinit(&g);
 }

@@ -39,6 +39,7 @@ struct view_row {
   bool retries;                   /* it waits for its next attempt, not for a place */
   bool ambiguous, fell_back;      /* a judgment was; another provider took over a call of it */
   long methods[SKIM_METHODS];     /* judgments by the stage that decided; all 0: not known */
+  bool last_methods;              /* these are of its last records only */
   bool submitted;                 /* to a daemon, which can go on with it */
   struct str proof;               /* sound, torn, tampered, ... as segue audit calls it */
   int64_t started_ms, updated_ms; /* real time */

@@ -101,11 +101,12 @@ bool view_turn_failed(const struct view_turn *t);
 enum view_bound_kind {
   VIEW_BOUND_MOVEMENTS,
   VIEW_BOUND_BUDGET,
-  VIEW_BOUND_LOOP,     /* rounds of a watched cycle, until it is judged */
-  VIEW_BOUND_DEADLINE, /* of a question; then its default is taken */
+  VIEW_BOUND_LOOP,          /* rounds of a watched cycle, until it is judged */
+  VIEW_BOUND_SAME_MOVEMENT, /* entered so often in a row; then it stops */
+  VIEW_BOUND_DEADLINE,      /* of a question; then its default is taken */
   VIEW_BOUND_KINDS
 };
-const char *view_bound_name(enum view_bound_kind kind); /* movements, budget, loop, deadline */
+const char *view_bound_name(enum view_bound_kind kind); /* movements, budget, ... */
 
 enum { VIEW_BOUND_COUNT = 64 };
 

@@ -9,7 +9,8 @@
 
 enum {
   ESCAPE_BYTES = 6, /* of a character, at most: \\u and four digits */
-  HEAD_BYTES = 128  /* of a line, in which its type stands */
+  HEAD_BYTES = 128, /* of a line, in which its type stands */
+  END_BYTES = LIMIT_SKIM_BYTES / 4
 };
 
 const char *skim_method_name(int method) {
@@ -87,8 +88,13 @@ void skim_read(struct skim *g, const struct store_ref *ref) {
   bool more = reader_next(&r, &line);
   if (more)
     skim_task(g, line);
-  bool small = reader_bytes(&r) <= LIMIT_SKIM_BYTES;
-  while (more && small && (more = reader_next(&r, &line)))
+  uint64_t bytes = reader_bytes(&r);
+  bool small = bytes <= LIMIT_SKIM_BYTES;
+  if (more && !small) {
+    reader_from(&r, bytes - END_BYTES);
+    more = reader_next(&r, &line); /* the end of one */
+  }
+  while (more && (more = reader_next(&r, &line)))
     skim_line(g, line);
   g->whole = small && !r.too_long && r.error == 0;
   reader_close(&r);

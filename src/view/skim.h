@@ -1,7 +1,7 @@
 /* skim.h - what a list shows of a session that is at neither end of its log: the first line of its
  * task, how its judgments were decided, and whether another provider took over.
  *
- *   skim_read(&g, &ref)     of a log over LIMIT_SKIM_BYTES: the task only
+ *   skim_read(&g, &ref)     of a log over LIMIT_SKIM_BYTES: the task, and what its end says
  *   skim_deinit(&g)
  *
  * Nothing is proven: no hash is checked, and lines are walked, not built. Texts are raw. */
@@ -19,7 +19,7 @@ struct skim {
   long methods[SKIM_METHODS]; /* judgments by the stage that decided; the last: by none */
   bool ambiguous;             /* a judgment, or a stage of one, named two rules */
   bool fell_back;             /* another provider took over a call */
-  bool whole;                 /* the log was looked at to its end */
+  bool whole;                 /* all of the log was looked at; else its last records */
 };
 
 void skim_read(struct skim *g, const struct store_ref *ref);

@@ -15,7 +15,8 @@ const char *view_span_name(enum view_span_kind kind) {
 }
 
 const char *view_bound_name(enum view_bound_kind kind) {
-  static const char *const names[VIEW_BOUND_KINDS] = {"movements", "budget", "loop", "deadline"};
+  static const char *const names[VIEW_BOUND_KINDS] = {"movements", "budget", "loop",
+                                                      "same_movement", "deadline"};
   return kind < VIEW_BOUND_KINDS ? names[kind] : "";
 }
 

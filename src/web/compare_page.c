@@ -235,8 +235,8 @@ static void put_differing_texts(struct html *h, const struct compare_row *rows, 
       continue;
     if (differing++ == 0)
       HTML(h,
-           "<h2>What the agents said</h2><p class=dim>Lines with - are only in A, with + only in B"
-           "only.</p>");
+           "<h2>What the agents said</h2><p class=dim>Lines with - are only in A, with + only in "
+           "B.</p>");
     if (shown == max || h->out->n > LIMIT_COMPARE_PAGE_BYTES)
       continue;
     put_row_texts(h, &rows[i], a, b, all);

@@ -57,6 +57,8 @@ static long put_method_words(struct buf *out, const struct view_row *row) {
 
 static void put_method_bar(struct html *h, const struct view_row *row) {
   struct buf words = {0};
+  if (row->last_methods)
+    buf_puts(&words, "of its last records: ");
   long sum = put_method_words(&words, row);
   long long at = 0;
   HTML(h, "<td>");

@@ -138,6 +138,8 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
   struct buf text = {0};
   if (b->kind == VIEW_BOUND_LOOP)
     html_puts(h, "loop of ");
+  else if (b->kind == VIEW_BOUND_SAME_MOVEMENT)
+    html_puts(h, "guard of ");
   else if (b->kind == VIEW_BOUND_DEADLINE)
     html_puts(h, "deadline for the question of ");
   else if (b->kind == VIEW_BOUND_BUDGET)
@@ -151,6 +153,11 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
   }
   if (b->kind == VIEW_BOUND_LOOP) {
     html_printf(h, ": round %lld of %lld before its monitor judges", (long long)b->used,
+                (long long)b->limit);
+    return;
+  }
+  if (b->kind == VIEW_BOUND_SAME_MOVEMENT) {
+    html_printf(h, ": entered %lld of %lld times in a row", (long long)b->used,
                 (long long)b->limit);
     return;
   }

@@ -80,6 +80,7 @@ movements:
     rules: [{condition: mended, next: review}]
   - name: which
     budget: {movements: 3}
+    guards: {same_movement: 4, on_same_movement: stop}
     ask: {question: "Which one?", choices: [one, two], deadline: 2h, default: one}
     rules: [{condition: one, next: COMPLETE}, {condition: two, next: ABORT}]
 """
@@ -107,7 +108,7 @@ def what_would_stop_it():
         expect(got == {("movements", None, None): (6, 20), ("budget", None, "tokens"): (2000, 100000),
                        ("budget", None, "cost"): (1.25, 2.5), ("budget", None, "calls"): (5, 50),
                        ("budget", "which", "movements"): (1, 3), ("loop", "review, fix", None): (2, 3),
-                       ("deadline", "which", None): (None, None)}, got)
+                       ("same_movement", "which", None): (1, 4), ("deadline", "which", None): (None, None)}, got)
         question = of_type(records(path), "question")[0]
         doing = shown["turns"][-1]["doing"]
         expect(doing == {"kind": "person", "since": question["ts"], "until": question["until"]}, doing)

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import re
 import sys
 
+from audit_logs import Log, session_id
 from daemon import simple
 from report_cli_test import session
 from support import expect, main, records
@@ -111,6 +113,30 @@ def bodies():
         box.end()
 
 
+def long_open():
+    """The row of a long log that has not ended says how its last judgments were decided."""
+    log, sid = Log(1_760_000_000_000), session_id(70000)
+    log.add("session_start", session=sid, versions={"segue": "0.1.0"}, task="a long work", workflow_sha256="0" * 64,
+            workflow={"name": "long", "movements": []}, config={"cwd": "/"})
+    for n in range(1, 41):
+        method = "phase1_tag" if n < 30 else "ai_judge"
+        log.add("turn_start", turn=n, movement="work", iteration=n, movement_iteration=n)
+        log.add("call_start", turn=n, call=n, attempt=1, purpose="execute", provider="script", token="1", prompt=["do"],
+                prompt_sha256="0" * 64)
+        log.add("call_end", turn=n, call=n, attempt=1, text="word " * 2000, duration_ms=5)
+        log.add("judgment", turn=n, movement="work", rule=2, condition="on", next="work", method=method,
+                match_method=method, ambiguous=n == 39, stages=[])
+    with WebBox() as box:
+        os.makedirs(box.logs)
+        with open(f"{box.logs}/{sid}.ndjson", "wb") as f:
+            f.write(log.bytes())
+        box.serve()
+        row = page(box.window(), "")[1].decode().split(f'id="r-{sid}')[1].split("</tr>")[0]
+        expect(re.search(r"<title>of its last records: ai_judge [1-9]\d?</title>", row), row)
+        expect(">ambiguous<" in row and "fell back" not in row, row)
+        box.end()
+
+
 def damaged():
     """A log that is not what was written: every page of it says so, and shows what stands there."""
     with WebBox() as box:
@@ -159,4 +185,4 @@ def damaged():
 
 
 if __name__ == "__main__":
-    sys.exit(main([addresses, bodies, damaged]))
+    sys.exit(main([addresses, bodies, long_open, damaged]))

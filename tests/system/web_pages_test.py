@@ -604,6 +604,29 @@ def sorted_rows():
         process.wait()
 
 
+def laid_out():
+    """A row of the list stays low on a phone too; on paper no field is empty and no age is alone."""
+    with Box() as box:
+        long_session(box, 3)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            height = "return Math.max(...[...document.querySelectorAll('tr[id^=r-]')].map((r) => r.offsetHeight))"
+            wide = "const w = document.querySelector('[aria-label=sessions]'); return w.scrollWidth - w.clientWidth"
+            b.emulate(width=1280)
+            expect(b.run(height) < 90 and b.run(wide) == 0, b.run(height), b.run(wide))
+            b.emulate(width=360)
+            expect(b.run(height) < 60, b.run(height))
+            b.emulate(media="print")
+            expect(b.run("return getComputedStyle(document.querySelector('form')).display") == "none")
+            b.open(b.run("return document.querySelector('tr[id^=r-] a').href"))
+            b.wait(READY)
+            full = b.run("return getComputedStyle(document.querySelector('time[title]'), '::after').content")
+            expect("UTC" in full, full)
+        process.terminate()
+        process.wait()
+
+
 def pieces():
     """Records with their hashes, places of a text, the workflow: what the log says, each led to from the session."""
     with Box() as box:
@@ -739,4 +762,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, answers, waits, live, listed, new_ones, compared, act, inbox, further, questions, forms, hostile, sorted_rows, pieces, marked, keys, large]))
+    sys.exit(main([folder, answers, waits, live, listed, new_ones, compared, act, inbox, further, questions, forms, hostile, sorted_rows, laid_out, pieces, marked, keys, large]))
