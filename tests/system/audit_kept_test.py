@@ -82,7 +82,7 @@ def gone_and_damaged():
         same(box, part, 0)
         path = part + "/audit/census"
         good = open(path, "rb").read()
-        for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good.replace(b"census 1", b"census 9")):
+        for bad in (good[:len(good) // 2], good[:-9] + b"x" * 9, b"", b"\0" * len(good), good.replace(b"segue census ", b"segue census 9")):
             with open(path, "wb") as f:
                 f.write(bad)
             same(box, part, 0)
