@@ -180,7 +180,7 @@ static void put_counters(const struct metrics *m, struct buf *out) {
   for (int k = 0; k < METRIC_COUNT; k++) {
     put_metric_head(out, metric_words[k].name, metric_words[k].type, metric_words[k].help);
     for (size_t i = 0; i < m->counters[k].count; i++)
-      buf_printf(out, "%s{%s} %.10g\n", metric_words[k].name, m->counters[k].items[i].labels,
+      buf_printf(out, "%s{%s} %.15g\n", metric_words[k].name, m->counters[k].items[i].labels,
                  m->counters[k].items[i].value);
   }
 }

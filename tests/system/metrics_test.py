@@ -82,6 +82,25 @@ def counted():
         box.end()
 
 
+def large_and_small():
+    """A counter shows each call, however much was counted before it."""
+    with DaemonBox() as box:
+        box.serve()
+        workflow, _ = simple(box)
+        total = 0
+        for n in 11 * [1_000_000_000] + [1, 7]:
+            usage = {"input": n, "output": 0}
+            scenario = box.file(f"s{n}.json", json.dumps({"replies": [
+                {"movement": "plan", "purpose": "execute", "text": "a plan", "usage": usage},
+                {"movement": "do", "purpose": "execute", "text": "done"},
+                {"stage": "structured_output", "structured": {"reason": "ok", "step": 1}, "times": 0}]}))
+            box.wait_status(box.submit(workflow, scenario), "complete")
+            total += n
+            got = of(scrape(box), "segue_tokens_total")
+            expect(got['provider="script",direction="input"'] == total, got, total)
+        box.end()
+
+
 def states():
     """How sessions stand now; a daemon with one place lets the others wait, and says for how long."""
     with DaemonBox() as box:
@@ -166,4 +185,4 @@ def many_at_once():
 
 
 if __name__ == "__main__":
-    sys.exit(main([counted, states, audited, looked_at, many_at_once]))
+    sys.exit(main([counted, large_and_small, states, audited, looked_at, many_at_once]))
