@@ -231,16 +231,18 @@
 #define LIMIT_TMPDIR_ROUNDS 10000u /* deeper levels are moved up and removed in another round */
 
 /* --- what a call changed in the working tree --- */
-#define LIMIT_TREE_FILES      100000u       /* examined without git, or changed with it */
-#define LIMIT_TREE_DEPTH      100u          /* of folders; a descriptor each */
-#define LIMIT_TREE_WALK_MS    2000u         /* one walk over all files (network file systems) */
-#define LIMIT_TREE_FILE_BYTES (1024 * 1024) /* files up to this size have their lines counted */
-#define LIMIT_TREE_KEPT_BYTES (8u * 1024u * 1024u) /* files kept as they were before a call */
-#define LIMIT_TREE_KEPT_COUNT 1000u                /* a larger tree without git is not kept */
-#define LIMIT_TREE_TICK_MS    20    /* file times are as coarse as the kernel's clock */
-#define LIMIT_TREE_GIT_MS     10000 /* one run of git */
-#define LIMIT_TREE_COUNT_MS   1000u /* counting lines; then files come without numbers */
-#define LIMIT_TREE_LIST_BYTES (16u * 1024u * 1024u) /* git's listing, and its blobs */
+#define LIMIT_TREE_FILES        100000u       /* examined without git, or changed with it */
+#define LIMIT_TREE_DEPTH        100u          /* of folders; a descriptor each */
+#define LIMIT_TREE_WALK_MS      2000u         /* one walk over all files (network file systems) */
+#define LIMIT_TREE_FILE_BYTES   (1024 * 1024) /* files up to this size have their lines counted */
+#define LIMIT_TREE_KEPT_BYTES   (8u * 1024u * 1024u) /* files kept as they were before a call */
+#define LIMIT_TREE_KEPT_COUNT   1000u                /* a larger tree without git is not kept */
+#define LIMIT_TREE_NESTED       32u   /* repositories below one: more are not examined */
+#define LIMIT_TREE_NESTED_DEPTH 3u    /* of those below each other */
+#define LIMIT_TREE_TICK_MS      20    /* file times are as coarse as the kernel's clock */
+#define LIMIT_TREE_GIT_MS       10000 /* one run of git */
+#define LIMIT_TREE_COUNT_MS     1000u /* counting lines; then files come without numbers */
+#define LIMIT_TREE_LIST_BYTES   (16u * 1024u * 1024u) /* git's listing, and its blobs */
 /* files listed in one record; the rest is counted */
 #define LIMIT_TREE_TOLD        1000u
 #define LIMIT_REPORT_BYTES     (32u * 1024u * 1024u) /* one report of tests */

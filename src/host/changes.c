@@ -72,7 +72,7 @@ static void on_git(void *ctx, struct process_result *result) {
 /* Runs git. A program that could not be started counts as one that failed. */
 static void run_git(struct changes *c) {
   static const char *const copied[] = {"XDG_CONFIG_HOME", NULL};
-  const struct tree *t = c->tree;
+  const struct tree *t = tree_asks(c->tree);
   struct arena arena = {0};
   struct err err;
   const char *assignments[16];

@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/tmpdir.h"
 #include "tree/linediff.h"
+#include "tree/nested.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct tree_pair { /* a file that has changed or may have */
@@ -70,6 +72,7 @@ void tree_free(struct tree *t) {
   if (t == NULL)
     return;
   struct err ignored;
+  nested_deinit(t);
   if (t->fd >= 0)
     (void)close(t->fd);
   if (t->private_dir != NULL)
@@ -84,6 +87,8 @@ void tree_free(struct tree *t) {
   json_decref(t->changed);
   free(t->pairs);
   free(t->private_dir);
+  free(t->inside);
+  free(t->place);
   free(t->dir);
   free(t);
 }
@@ -104,6 +109,7 @@ static struct tree_look *current(struct tree *t) {
 }
 
 static enum tree_step tree_compare(struct tree *t);
+static enum tree_step tree_onward(struct tree *t, enum tree_step step);
 
 static void keep_small(struct tree *t) {
   if (t->before.count > LIMIT_TREE_KEPT_COUNT)
@@ -132,12 +138,25 @@ static enum tree_step look_around(struct tree *t) {
   return seen(t);
 }
 
+/* Makes the folder for git's stand-in. */
+static char *make_private(const struct tree *t, struct err *err) {
+  struct buf path = {0};
+  if (t->inside == NULL)
+    return tmpdir_make_named(t->name, err);
+  buf_printf(&path, "%s/%s", t->inside, t->name);
+  if (mkdir(buf_c(&path), 0700) == 0)
+    return buf_take(&path);
+  (void)err_set_errno(err, errno, "cannot make %s", buf_c(&path));
+  buf_deinit(&path);
+  return NULL;
+}
+
 /* Without a stand-in files are looked at as where there is no repository. */
 enum tree_step tree_begin(struct tree *t) {
   assert(t != NULL);
   struct err err;
   if (t->is_repo)
-    t->private_dir = tmpdir_make_named(t->name, &err);
+    t->private_dir = make_private(t, &err);
   t->is_repo = t->private_dir != NULL && repo_stand_in(&t->repo, t->private_dir, true, &err);
   if (t->is_repo) {
     buf_puts(&t->skip.folders[0], t->private_dir);
@@ -145,13 +164,13 @@ enum tree_step tree_begin(struct tree *t) {
     int m = snprintf(t->env[1], sizeof t->env[1], "GIT_WORK_TREE=%s", buf_c(&t->repo.top));
     t->is_repo = n < (int)sizeof t->env[0] && m < (int)sizeof t->env[1];
   }
-  return look_around(t);
+  return tree_onward(t, look_around(t));
 }
 
 enum tree_step tree_again(struct tree *t) {
   assert(t != NULL);
   t->is_after = true;
-  return look_around(t);
+  return tree_onward(t, look_around(t));
 }
 
 /* Begins again without the index, or without git: git could not read the index, or did not run. */
@@ -169,9 +188,20 @@ static enum tree_step without(struct tree *t) {
   return look_around(t);
 }
 
+/* A path that ends with a slash is a repository that git does not know. */
+static void take_path(struct tree *t, struct str path, bool is_tracked) {
+  struct tree_file *file;
+  if (path.p[path.n - 1] == '/') {
+    char *folder = xstrndup(path.p, path.n - 1);
+    nested_add(t, folder);
+    free(folder);
+  } else if ((file = look_add(current(t), t->fd, &t->skip, path.p)) != NULL) {
+    file->is_tracked = is_tracked;
+  }
+}
+
 /* Each entry of the listing is "C a.c\0", "R b.c\0" or "? new/c.c\0": changed, removed, unknown. */
-enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
-  assert(t != NULL);
+static enum tree_step take_listing(struct tree *t, struct str listing, bool ok) {
   struct tree_look *look = current(t);
   if (!ok)
     return without(t);
@@ -180,18 +210,30 @@ enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
     const char *path = rest.p + 2;
     if (n == rest.n)
       break; /* cut off: each ends with NUL */
-    if (n > 2 && rest.p[n - 1] != '/' && !look_skips(&t->skip, t->top, path)) {
-      struct tree_file *file = look_add(look, t->fd, &t->skip, path);
-      if (file != NULL)
-        file->is_tracked = rest.p[0] != '?';
-    }
+    if (n > 2 && !look_skips(&t->skip, t->top, path))
+      take_path(t, str_from(path), rest.p[0] != '?');
     rest = (struct str){rest.p + n + 1, rest.n - n - 1};
     if (look->count > LIMIT_TREE_FILES) {
       (void)err_set(&t->problem, ERR_LIMIT, "over %u files differ", LIMIT_TREE_FILES);
       return TREE_FAILED;
     }
   }
+  if (!t->is_after)
+    nested_add_modules(t);
   return seen(t);
+}
+
+enum tree_step tree_listed(struct tree *t, struct str listing, bool ok) {
+  assert(t != NULL);
+  struct tree *nested = nested_current(t);
+  if (nested != NULL)
+    return tree_onward(t, tree_listed(nested, listing, ok));
+  return tree_onward(t, take_listing(t, listing, ok));
+}
+
+const struct tree *tree_asks(const struct tree *t) {
+  const struct tree *nested = nested_current(t);
+  return nested != NULL ? tree_asks(nested) : t;
 }
 
 /* --- what changed --- */
@@ -353,8 +395,7 @@ static bool next_blob(struct str *rest, struct str *blob) {
   return true;
 }
 
-enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok) {
-  assert(t != NULL);
+static enum tree_step take_blobs(struct tree *t, struct str blobs, bool ok) {
   struct str rest = blobs;
   for (size_t i = 0; ok && i < t->pair_count && rest.n > 0; i++) {
     struct tree_pair *pair = &t->pairs[i];
@@ -368,4 +409,52 @@ enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok) {
     buf_deinit(&now);
   }
   return tree_tell(t);
+}
+
+enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok) {
+  assert(t != NULL);
+  struct tree *nested = nested_current(t);
+  if (nested != NULL)
+    return tree_onward(t, tree_blobs(nested, blobs, ok));
+  return tree_onward(t, take_blobs(t, blobs, ok));
+}
+
+/* --- with the repositories below --- */
+
+static const char *changed_path(const json_t *file) {
+  return json_string_value(json_object_get(file, "path"));
+}
+
+static int by_json_path(const void *a, const void *b) {
+  return strcmp(changed_path(*(json_t *const *)a), changed_path(*(json_t *const *)b));
+}
+
+/* Adds what changed in them, in the order of paths. */
+static void add_below(struct tree *t) {
+  size_t i, n = 0;
+  json_t *file, *all = json_array();
+  json_array_foreach(t->below, i, file) {
+    struct buf path = {0};
+    put_path(t, changed_path(file), &path);
+    json_object_set_new(file, "path", json_text(buf_view(&path)));
+    buf_deinit(&path);
+  }
+  json_array_extend(t->changed, t->below);
+  json_t **files = xcalloc(json_array_size(t->changed) + 1, sizeof *files);
+  json_array_foreach(t->changed, i, file) {
+    files[n++] = file;
+  }
+  qsort(files, n, sizeof *files, by_json_path);
+  for (i = 0; i < n; i++)
+    json_array_append(all, files[i]);
+  free(files);
+  json_decref(t->changed);
+  t->changed = all;
+}
+
+static enum tree_step tree_onward(struct tree *t, enum tree_step step) {
+  step = nested_onward(t, step);
+  if (step == TREE_DONE && t->is_after && t->below != NULL)
+    add_below(t);
+  return step;
 }

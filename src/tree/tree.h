@@ -1,11 +1,12 @@
 /* tree.h - a working tree before and after a call: which files changed, by how many lines.
  *
  *   t = tree_new(dir, name, own_folders)   also finds the repository, if there is one
- *   tree_begin(t)                 -> TREE_LIST: run t->argv with t->env in t->top, its output is
+ *   tree_begin(t)                 -> TREE_LIST: run the argv of a = tree_asks(t) with a->env in
+ *                                    a->top, its output is
  *   tree_listed(t, bytes, ok)        the listing; again, while it says TREE_LIST
  *   ... the call ...
  *   tree_again(t)                 -> TREE_LIST as above, tree_listed; then
- *                                 -> TREE_BLOBS: run t->argv with t->ask as its input,
+ *                                 -> TREE_BLOBS: run a->argv with a->ask as its input,
  *   tree_blobs(t, bytes, ok)         its output are the files as they were
  *   t->changed (taken by the caller) when a step says TREE_DONE, or t->problem says why not
  *   tree_free(t)
@@ -13,8 +14,9 @@
  * In a repository git says which files differ from its index before the call, and which are
  * untracked (but not ignored): only those are examined and kept, so that a file that had already
  * changed is compared with what it was then. git runs on a stand-in of the repository
- * (tree/repo.h). Elsewhere every file below `dir` is examined by size and time; a small tree is
- * kept whole, otherwise the changed lines are not known.
+ * (tree/repo.h), and on one of each repository below (tree/nested.h). Elsewhere every file below
+ * `dir` is examined by size and time; a small tree is kept whole, otherwise the changed lines are
+ * not known.
  *
  * A file is {"path", "added", "removed"}: the path relative to dir, in the order of paths; without
  * numbers where the lines are not known (not text, too big, not kept). A file with the same content
@@ -46,7 +48,15 @@ struct tree {
   struct err problem; /* of TREE_FAILED */
   json_t *changed;    /* of TREE_DONE after tree_again */
 
-  /* The program to run, of TREE_LIST and TREE_BLOBS. */
+  /* The repositories below this one, see nested.h. */
+  struct tree **nested;
+  size_t nested_count, nested_at;
+  bool nested_turn; /* the step is that of nested[nested_at] */
+  json_t *below;    /* what changed in them; or NULL */
+  unsigned depth;
+  char *inside, *place; /* of a nested one: where its private folder is made, its path; or NULL */
+
+  /* The program to run, of TREE_LIST and TREE_BLOBS: see tree_asks. */
   const char *const *argv;
   const char *top;         /* where: the work tree's uppermost folder */
   char env[2][1100];       /* GIT_DIR=, GIT_WORK_TREE=; tree_environment besides */
@@ -60,6 +70,9 @@ struct tree {
  * absolute, borrowed for the call; one that is not there is fine. */
 struct tree *tree_new(const char *dir, const char *name, const char *const *own_folders);
 void tree_free(struct tree *t); /* the private folder goes too; accepts NULL */
+
+/* Whose program is to be run: t, or a repository below it. */
+const struct tree *tree_asks(const struct tree *t);
 
 enum tree_step tree_begin(struct tree *t);
 enum tree_step tree_again(struct tree *t);

@@ -63,6 +63,26 @@ def case_with_git():
         expect(left == [], "left in TMPDIR:", left)
 
 
+def case_submodule():
+    """What changes in a submodule is known to rules and judges, and can be protected."""
+    with Box() as box:
+        other = box.dir + "/other"
+        os.mkdir(other)
+        box.file("other/f", "1\n")
+        for words in (["init", "-q", "."], ["add", "-A"], ["commit", "-qm", "f"]):
+            subprocess.run([*GIT, *words], cwd=other, check=True, env=box.env)
+        git(box, "init", "-q", ".")
+        git(box, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other, "part")
+        git(box, "commit", "-qm", "x")
+        log, out = run(box, flow("echo 2 >> part/f"))
+        expect(files(log) == [[{"path": "part/f", "added": 1, "removed": 0}]], files(log))
+        expect("part/f +1 -0" in out, out)
+        log, _ = run(box, flow("true"), 3)
+        expect(files(log) == [[]], files(log))
+        log, _ = run(box, "protect: [part/**]\n" + flow("echo 3 >> part/f"), 1)
+        expect(log[-1]["reason"] == "protected", log[-1])
+
+
 def case_own_logs():
     """What segue writes below the working directory is no change."""
     with Box() as box:

@@ -52,7 +52,8 @@ static void sh(const char *command) {
 #define GIT "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main "
 
 /* Runs what the tree asks for, as the host does, but blocking. */
-static bool run(const struct tree *t, enum tree_step step, struct buf *out) {
+static bool run(const struct tree *whole, enum tree_step step, struct buf *out) {
+  const struct tree *t = tree_asks(whole);
   struct buf line = {0};
   put("../ask", step == TREE_BLOBS ? buf_c(&t->ask) : "");
   buf_printf(&line, "cd %s && env -i PATH=/usr/bin:/bin HOME=/nowhere", t->top);
@@ -211,6 +212,30 @@ static void test_fresh_repository(void **state) {
   expect_change(".", "echo v >> u; echo w > w", "u +1 -0, w +1 -0");
 }
 
+/* Git lists nothing of a submodule or a clone for the repository around it. */
+static void test_nested(void **state) {
+  (void)state;
+  sh("(mkdir ../other && cd ../other && git init -q . && echo one > f && echo '*.o' > .gitignore &&"
+     " git add . && " GIT "commit -qm f)");
+  sh("git init -q . && echo one > a && git add a && git -c protocol.file.allow=always submodule "
+     "--quiet add ../other module && " GIT "commit -qm a && git clone -q ../other clone");
+  expect_change(".", ":", "");
+  expect_change(".", "echo two >> a; echo two >> module/f; echo n > module/n; echo o > module/x.o",
+                "a +1 -0, module/f +1 -0, module/n +1 -0");
+  expect_change(".", "rm module/n; echo two >> clone/f", "clone/f +1 -0, module/n +0 -1");
+  expect_change("module", "echo three >> module/f; echo b > b", "f +1 -0");
+  expect_change("clone", "git init -q clone/deep; echo d > clone/deep/d", "deep");
+  expect_change(".", "echo e > clone/deep/d; echo e >> clone/deep/e",
+                "clone/deep/d +1 -1, clone/deep/e +1 -0");
+  expect_change(".", "(cd module && git add -A && " GIT "commit -qm m)", "");
+  expect_change(".", "(cd module && git reset -q --hard HEAD~1)", "module/f +0 -2");
+  expect_change(".", "git clone -q ../other second", "second");
+  expect_change(".", "rm -rf clone second", "clone, second");
+  put(".gitmodules", "[submodule \"x\"]\n\tpath = ../other\n\tpath =\n\tpath = link\n");
+  sh("ln -s ../other link");
+  expect_change(".", "echo two >> ../other/f", "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_without_git, setup, teardown),
@@ -223,6 +248,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_bad_index, setup, teardown),
       cmocka_unit_test_setup_teardown(test_linked_work_tree, setup, teardown),
       cmocka_unit_test_setup_teardown(test_fresh_repository, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_nested, setup, teardown),
   };
   return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }
