@@ -65,6 +65,28 @@ def too_many_connections():
             shared_daemon_test.SERVER = SERVER
 
 
+def addresses_that_lead_nowhere():
+    """Each command says so once, ends with the documented status, and counts nothing."""
+    wrong = ("postgres://me@127.0.0.1:1/db?sslmode=bogus", "postgres://", "postgres://me:word@127.0.0.1/db")
+    silent = "postgres://me@%2Fnone/db"
+    with Fleet("30s") as fleet:
+        out = fleet.dir + "/out"
+        takes_address = [("verify",), ("verify", "--json"), ("audit",), ("replay",)]
+        for url in (*wrong, silent):
+            commands = [((*words, url), 2 if words[0] in ("verify", "replay") else None) for words in takes_address]
+            commands += [((*words, "--store", url), None) for words in (("store", "export", out), ("store", "export", "last", out), ("store", "import", fleet.dir))]
+            if url != silent:
+                commands += [((*words, "--store", url), None) for words in (
+                    ("ls",), ("show", "last"), ("verify", "last"), ("audit",), ("cancel", "last"), ("resume", "last"), ("rm", "last"), ("heads",), ("inbox",),
+                    ("store", "init"), ("store", "status"), ("store", "check"), ("store", "limit", "x", "3"), ("store", "prune", "--older-than", "1d"))]
+            started = [(words, status, fleet.start(*words)) for words, status in commands]
+            for words, status, going in started:
+                got, said, err = end_of(going)
+                lines = [line for line in err.splitlines() if not line.endswith(b"trying again")]
+                expect(got == (status or (1 if url == silent else 2)), words, got, err)
+                expect(said == b"" and len(lines) == 1 and lines[0].startswith(f"segue {words[0]}: ".encode()), words, said, err)
+
+
 def read_only():
     """A standby, or one that was set so: reading works, the rest waits and says why."""
     with Fleet("30s") as fleet:
@@ -282,6 +304,6 @@ if __name__ == "__main__":
     postgres.need()
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
-        status = main([too_many_connections, read_only, changed_by_hand, missing_rights, a_server_that_trickles,
+        status = main([too_many_connections, addresses_that_lead_nowhere, read_only, changed_by_hand, missing_rights, a_server_that_trickles,
                        two_with_one_name, hostile_bytes, certificates, each_version_is_brought_up_to_date])
     sys.exit(status)

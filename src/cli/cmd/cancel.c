@@ -71,22 +71,23 @@ static bool cancel_wait(const struct store_ref *ref, struct err *err) {
   return true;
 }
 
-static bool cancel_shared(const char *store, const char *word, char id[STORE_ID_BYTES],
-                          struct err *err) {
-  struct store_ref ref;
+static bool cancel_shared(const struct store_ref *ref, struct err *err) {
   char state[16];
-  if (!find_session(word, store, NULL, &ref, err) || !worker_ask(&ref, "cancel", state, err))
+  if (!worker_ask(ref, "cancel", state, err))
     return false;
-  store_ref_id(&ref, id);
   if (strcmp(state, "ended") == 0 || strcmp(state, "gone") == 0)
     return err_set(err, ERR_INVALID, "it has ended");
-  return cancel_wait(&ref, err);
+  return cancel_wait(ref, err);
 }
 
 static int cancel_in_store(const struct cli_args *args, const char *word) {
-  char id[STORE_ID_BYTES] = "";
+  char id[STORE_ID_BYTES];
+  struct store_ref ref;
   struct err err = {0};
-  if (!cancel_shared(cli_store(args), word, id, &err)) {
+  if (!find_session(word, cli_store(args), NULL, &ref, &err))
+    return cli_fail("cancel", &err);
+  store_ref_id(&ref, id);
+  if (!cancel_shared(&ref, &err)) {
     int status = cli_fail("cancel", &err);
     return err.code == ERR_INVALID ? STATUS_FAILED : status;
   }

@@ -285,15 +285,16 @@ static bool store_copy_word(struct store_copying *c, const struct store *from, c
 }
 
 static int store_copy_end(const struct store_copying *c, bool ok, const struct err *err) {
-  if (!ok)
-    (void)cli_fail("store", err);
+  int status = ok ? STATUS_COMPLETE : cli_fail("store", err);
+  if (!ok && c->copied + c->there + c->left + c->failed == 0)
+    return status; /* nothing was copied: no counts */
   if (cli_flag(c->args, "json"))
     printf("{\"copied\":%zu,\"there\":%zu,\"left\":%zu,\"failed\":%zu}\n", c->copied, c->there,
            c->left, c->failed);
   else
     printf("%zu copied, %zu already there%s\n", c->copied, c->there,
            c->left > 0 ? "; unfinished ones stay (--move includes them)" : "");
-  return ok && c->failed == 0 ? STATUS_COMPLETE : STATUS_FAILED;
+  return c->failed > 0 ? STATUS_FAILED : status;
 }
 
 static int store_export(const struct cli_args *args, const char *url) {

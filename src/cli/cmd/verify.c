@@ -33,7 +33,7 @@ static const struct cli_option options[] = {
 struct verifying {
   struct verifier *verifier;
   bool json, bad, missing;
-  bool folders; /* a folder was given: totals are printed */
+  bool folders; /* a folder was read: totals are printed */
   size_t counts[VERIFY_STATE_COUNT], gone;
   char where[STORE_PATH_BYTES]; /* of the store that `ledger` is of; "": none yet */
   struct heads ledger;
@@ -264,6 +264,7 @@ static void verify_store(struct verifying *v, const char *where) {
     v->missing = true;
     return;
   }
+  v->folders = true;
   struct batch batch = {.v = v, .logs = xcalloc(VERIFY_LOGS_AT_ONCE, sizeof *batch.logs)};
   verifier_beside(v->verifier, count == 1 ? VERIFY_BESIDE_BYTES : UINT64_MAX);
   for (size_t i = 0; i < count; i += batch.count) {
@@ -334,7 +335,6 @@ static int verify(int argc, char **argv) {
   for (size_t i = 0; i < args.word_count; i++) {
     struct store_ref ref;
     if (find_is_store(args.words[i])) {
-      v.folders = true;
       verify_store(&v, args.words[i]);
     } else if (find_session(args.words[i], cli_value(&args, "logs"), NULL, &ref, &err)) {
       verify_one(&v, &ref);

@@ -226,12 +226,14 @@ static int audit(int argc, char **argv) {
     census_free(c);
     return status;
   }
+  bool counted = args.word_count == 0 || kept;
   for (size_t i = 0; !kept && i < args.word_count; i++)
-    if (!find_take(args.words[i], logs, &each, &err)) {
-      (void)cli_fail("audit", &err);
-      status = STATUS_USAGE;
-    }
-  audit_print(c, &args);
+    if (find_take(args.words[i], logs, &each, &err))
+      counted = true;
+    else
+      status = cli_fail("audit", &err);
+  if (counted)
+    audit_print(c, &args);
   census_free(c);
   return status;
 }

@@ -125,7 +125,7 @@ static int replay_run(int argc, char **argv) {
   struct cli_args args;
   struct replaying r = {0};
   struct err err = {0};
-  bool missing = false;
+  bool missing = false, read = false;
   int status;
   if (!cli_parse(&cmd_replay, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
@@ -136,11 +136,14 @@ static int replay_run(int argc, char **argv) {
   if (r.replay == NULL)
     return cli_fail("replay", &err);
   for (size_t i = 0; i < args.word_count; i++)
-    if (!find_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
+    if (find_take(args.words[i], cli_value(&args, "logs"), &each, &err)) {
+      read = true;
+    } else {
       (void)cli_fail("replay", &err);
       missing = true;
     }
-  replay_sum(&r);
+  if (read)
+    replay_sum(&r);
   bool differs = replay_count(r.replay, REPLAY_RULE) + replay_count(r.replay, REPLAY_ASKS) > 0;
   replay_free(r.replay);
   if (missing)
