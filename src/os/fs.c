@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -109,6 +110,13 @@ bool fs_is_locked(int fd) {
 }
 
 /* --- names --- */
+
+bool fs_is_named(int fd, const char *path, bool follow) {
+  struct stat open_file, named;
+  return fstat(fd, &open_file) == 0 &&
+         fstatat(AT_FDCWD, path, &named, follow ? 0 : AT_SYMLINK_NOFOLLOW) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
 
 void fs_path_of(int fd, char path[FS_PATH_BYTES]) {
   assert(fd >= 0);

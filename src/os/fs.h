@@ -26,6 +26,10 @@ bool fs_lock_is_taken(int number);
 /* Does another descriptor hold the lock now? Also false if that cannot be known. */
 bool fs_is_locked(int fd);
 
+/* Is the path still a name of this open file? Others may have removed or replaced it since it was
+ * opened. Symbolic links are followed only where `follow` says so. */
+bool fs_is_named(int fd, const char *path, bool follow);
+
 /* Writes a path that opens the same file again, even if it was renamed or removed. Needs /proc. */
 enum { FS_PATH_BYTES = 32 };
 void fs_path_of(int fd, char path[FS_PATH_BYTES]);

@@ -2,6 +2,7 @@
 #include "provider/stand_in.h"
 
 #include "base/log.h"
+#include "os/fs.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,13 +19,6 @@ struct stand_in {
   struct str text;
   char *path;
 };
-
-/* False if another call removed the file between its opening and its locking. */
-static bool stand_in_is_there(int fd, const char *path) {
-  struct stat open_file, named;
-  return fstat(fd, &open_file) == 0 && lstat(path, &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
-}
 
 static bool stand_in_has_text(int fd, struct str text) {
   char bytes[STAND_IN_BYTES];
@@ -49,9 +43,10 @@ static int stand_in_open(const char *path, struct str text) {
     if (fd < 0)
       return -1;
     bool locked = flock(fd, LOCK_SH) == 0;
-    if (locked && stand_in_is_there(fd, path) && stand_in_write(fd, text))
+    if (locked && fs_is_named(fd, path, false) && stand_in_write(fd, text))
       return fd;
-    bool gone = locked && !stand_in_is_there(fd, path);
+    /* Another call may have removed it between its opening and its locking. */
+    bool gone = locked && !fs_is_named(fd, path, false);
     (void)close(fd);
     if (!gone)
       return -1;
@@ -69,7 +64,7 @@ void stand_in_add(struct stand_in **list, const char *path, struct str text) {
 }
 
 static void stand_in_remove(const struct stand_in *one) {
-  if (flock(one->fd, LOCK_EX | LOCK_NB) == 0 && stand_in_is_there(one->fd, one->path) &&
+  if (flock(one->fd, LOCK_EX | LOCK_NB) == 0 && fs_is_named(one->fd, one->path, false) &&
       stand_in_has_text(one->fd, one->text))
     (void)unlink(one->path);
 }

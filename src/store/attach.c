@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/fs.h"
 #include "store/line.h"
 #include "store/reader.h"
 
@@ -171,7 +172,7 @@ static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_f
         return false;
       break;
     }
-    bool ok = fold(ctx, record, err);
+    bool ok = fold == NULL || fold(ctx, record, err);
     if (attach_is_type(record, "call_start"))
       open = attempt_of(record);
     json_decref(record);
@@ -201,7 +202,7 @@ static bool fold_lines(struct files_log *log, struct log_reader *r, store_fold_f
 
 struct store_log *files_take(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                              void *ctx, struct store_mend *mend, struct err *err) {
-  struct stat by_fd, by_path;
+  struct stat st;
   struct log_reader reader;
   const char *path = ref->name;
   int fd = fault_fails("attach") ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -209,7 +210,7 @@ struct store_log *files_take(struct store *store, const struct store_ref *ref, s
     (void)err_set_errno(err, errno, "cannot open %s", path);
     return NULL;
   }
-  if (fstat(fd, &by_fd) != 0 || !S_ISREG(by_fd.st_mode)) {
+  if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     close(fd);
     (void)err_set(err, ERR_IO, "%s is not a regular file", path);
     return NULL;
@@ -219,7 +220,7 @@ struct store_log *files_take(struct store *store, const struct store_ref *ref, s
     return NULL;
   }
   /* The log may have been replaced between open and lock. */
-  if (stat(path, &by_path) != 0 || by_fd.st_ino != by_path.st_ino) {
+  if (!fs_is_named(fd, path, true)) {
     close(fd);
     (void)err_set(err, ERR_LOCKED, "%s is being replaced by its owner", path);
     return NULL;

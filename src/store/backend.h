@@ -67,9 +67,9 @@ struct store_ops {
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
   bool (*settle)(struct store_log *log, struct err *err);
-  /* A move: the target takes the log in transit, where nobody can go on with it; the source is set
-   * aside, so that nobody can there any more; the log arrives. What was cut off between is finished
-   * by the same move again. log->bytes, seq and hash are what it has already. */
+  /* A copy: the target takes the log in transit, where nobody can go on with it; for a move, the
+   * source is set aside, so that nobody can there any more; the log arrives. What was cut off is
+   * finished by the same copy again. log->bytes, seq and hash are what it has already. */
   struct store_log *(*move_in)(struct store *store, const char *id, const struct store_move *move,
                                struct err *err);
   bool (*set_aside)(struct store_log *log, const char *to, struct err *err);

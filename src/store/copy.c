@@ -156,13 +156,6 @@ static bool copy_lines(struct store *to, const struct store_ref *ref, struct sto
   return ok;
 }
 
-static bool fold_nothing(void *ctx, const json_t *record, struct err *err) {
-  (void)ctx;
-  (void)record;
-  (void)err;
-  return true;
-}
-
 /* The labels that the session asks of its workers, in the target's queue, too; or NULL. */
 static json_t *copy_labels(const struct store_ref *ref) {
   struct log_reader r;
@@ -179,44 +172,8 @@ static json_t *copy_labels(const struct store_ref *ref) {
   return on;
 }
 
-/* Opens the target, to start a copy or to continue one that was cut off. */
-static struct store_log *copy_open_target(struct store *to, const struct store_ref *ref,
-                                          const struct store_ref *there, const char *id,
-                                          uint64_t bytes, struct err *err) {
-  struct store_mend mend = {0};
-  if (bytes > 0)
-    return store_attach(to, there, fold_nothing, NULL, &mend, err);
-  json_auto_t *on = copy_labels(ref);
-  struct store_log *log = on != NULL ? store_create_later(to, id, err) : store_create(to, id, err);
-  if (log != NULL && on != NULL)
-    worker_place(log, on);
-  return log;
-}
-
-static enum copy_result copy_checked(struct store *to, const struct store_ref *ref, const char *id,
-                                     const struct source_end *end, struct err *err) {
-  struct store_ref there;
-  uint64_t bytes = 0;
-  store_ref(to, id, &there);
-  bool has = store_is_there(&there) && store_bytes(&there, &bytes) && bytes > 0;
-  if (has && bytes > end->bytes) {
-    (void)err_set(err, ERR_INVALID, "%s already exists there, and has more records", there.name);
-    return COPY_FAILED;
-  }
-  if (has && !begins_alike(ref, &there, bytes, err))
-    return COPY_FAILED;
-  if (has && bytes == end->bytes)
-    return COPY_THERE;
-  struct store_log *log = copy_open_target(to, ref, &there, id, bytes, err);
-  bool ok = log != NULL && copy_lines(to, ref, log, err);
-  store_close(log);
-  return ok ? COPY_DONE : COPY_FAILED;
-}
-
-/* --- moves --- */
-
 /* May what the target has of the session be continued with the source's records? bytes: of it. */
-static bool move_check_target(const struct store_ref *ref, const struct store_ref *there,
+static bool copy_check_target(const struct store_ref *ref, const struct store_ref *there,
                               const struct source_end *end, uint64_t *bytes, struct err *err) {
   *bytes = 0;
   if (!store_is_there(there) || !store_bytes(there, bytes) || *bytes == 0)
@@ -228,8 +185,13 @@ static bool move_check_target(const struct store_ref *ref, const struct store_re
   return begins_alike(ref, there, *bytes, err);
 }
 
-/* Copies into transit, and only then sets the source aside. */
-static enum copy_result move_through(struct store *to, const struct store_ref *ref,
+static bool copy_set_aside(struct store_log *source, const char *place, struct err *err) {
+  return source == NULL || source->ops->set_aside(source, place, err);
+}
+
+/* Copies into transit, so that a part is never taken for the log. source: it is moved, and set
+ * aside before it arrives; NULL: it is over, and stays. */
+static enum copy_result copy_through(struct store *to, const struct store_ref *ref,
                                      struct store_log *source, const char *id,
                                      const struct source_end *end, struct err *err) {
   struct store_ref there;
@@ -237,18 +199,20 @@ static enum copy_result move_through(struct store *to, const struct store_ref *r
   char place[STORE_NAME_BYTES];
   store_ref(to, id, &there);
   to->ops->place(to, place);
-  if (!move_check_target(ref, &there, end, &move.bytes, err))
+  if (!copy_check_target(ref, &there, end, &move.bytes, err))
     return COPY_FAILED;
   if (move.bytes == end->bytes && to->ops->stand(&there) == STAND_GOES_ON)
-    return source->ops->set_aside(source, place, err) ? COPY_THERE : COPY_FAILED;
+    return copy_set_aside(source, place, err) ? COPY_THERE : COPY_FAILED;
   json_auto_t *on = copy_labels(ref);
   move.on = on;
   struct store_log *log = to->ops->move_in(to, id, &move, err);
-  bool ok = log != NULL && copy_lines(to, ref, log, err) &&
-            source->ops->set_aside(source, place, err) && log->ops->arrive(log, err);
+  bool ok = log != NULL && copy_lines(to, ref, log, err) && copy_set_aside(source, place, err) &&
+            log->ops->arrive(log, err);
   store_close(log);
   return ok ? COPY_DONE : COPY_FAILED;
 }
+
+/* --- moves --- */
 
 /* Owns the source from before the copy until it is set aside. */
 static enum copy_result copy_moving(struct store *to, const struct store_ref *ref, const char *id,
@@ -258,11 +222,11 @@ static enum copy_result copy_moving(struct store *to, const struct store_ref *re
   struct source_end end;
   enum copy_result result = COPY_FAILED;
   store_of(ref, &from);
-  struct store_log *log = store_attach(&from, ref, fold_nothing, NULL, &mend, err);
+  struct store_log *log = store_attach(&from, ref, NULL, NULL, &mend, err);
   if (log == NULL)
     return COPY_FAILED;
   if (check_source(ref, &end, err))
-    result = move_through(to, ref, log, id, &end, err);
+    result = copy_through(to, ref, log, id, &end, err);
   store_close(log);
   return result;
 }
@@ -335,7 +299,7 @@ enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool mo
   }
   if (!over)
     return copy_moving(to, ref, id, err);
-  return check_source(ref, &end, err) ? copy_checked(to, ref, id, &end, err) : COPY_FAILED;
+  return check_source(ref, &end, err) ? copy_through(to, ref, NULL, id, &end, err) : COPY_FAILED;
 }
 
 static bool list_stand_of(const struct store *store, enum store_stand stand, struct store_id **ids,

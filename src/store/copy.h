@@ -3,9 +3,9 @@
  *   copy_log(&to, &ref, move, &copied, &err)
  *
  * The log's chain is checked on the way, and a damaged log is not copied. Blobs that its records
- * name go first. A session that has not ended can continue in only one place, so it is copied only
- * with `move`: its source is taken over, the copy kept in transit, where nobody can go on with it,
- * the source set aside, and only then the copy released. The same call again finishes a move that
+ * name go first. The copy is kept in transit, where nobody takes it for a log, until it is whole. A
+ * session that has not ended can continue in only one place, so it is copied only with `move`: its
+ * source is taken over, and set aside before the copy arrives. The same call again finishes what
  * was cut off. */
 #ifndef SEGUE_STORE_COPY_H
 #define SEGUE_STORE_COPY_H
@@ -24,7 +24,7 @@ enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool mo
                           struct err *err) MUST_CHECK;
 
 /* The ids of sessions that store_list leaves out: those that were moved away, and those that are
- * just being moved there; free() the array. */
+ * just being copied there; free() the array. */
 bool copy_list_aside(const struct store *store, struct store_id **ids, size_t *count,
                      struct err *err) MUST_CHECK;
 bool copy_list_in_transit(const struct store *store, struct store_id **ids, size_t *count,

@@ -1,9 +1,10 @@
-/* Moves logs to a folder and away from it. In transit a log is ID.ndjson.moving, which is not the
- * name of a log. Set aside it is ID.ndjson.moved, and ID.ndjson.moved.to says where it goes on. */
+/* Copies and moves logs. In transit a log is ID.ndjson.moving, which is not the name of a log.
+ * Set aside it is ID.ndjson.moved, and ID.ndjson.moved.to says where it goes on. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "os/fs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,24 +18,12 @@
 bool files_move_check(const char *name, struct err *err) {
   struct str s = str_from(name);
   if (str_ends(s, ".ndjson" FILES_MOVING))
-    return err_set(err, ERR_INVALID, "%s was being moved here: run segue store export --move again",
+    return err_set(err, ERR_INVALID,
+                   "%s was being copied here: repeat that segue store export with the same options",
                    name);
   if (str_ends(s, ".ndjson" FILES_MOVED))
     return err_set(err, ERR_INVALID, "%s was moved to another store: it continues there", name);
   return true;
-}
-
-static bool files_fold_none(void *ctx, const json_t *record, struct err *err) {
-  (void)ctx;
-  (void)record;
-  (void)err;
-  return true;
-}
-
-static bool is_still_named(int fd, const char *path) {
-  struct stat by_fd, by_path;
-  return fstat(fd, &by_fd) == 0 && stat(path, &by_path) == 0 && by_fd.st_dev == by_path.st_dev &&
-         by_fd.st_ino == by_path.st_ino;
 }
 
 /* Takes away the part of the log that an older copy left under its name: the source goes on. */
@@ -44,7 +33,7 @@ static bool drop_part(const char *path, uint64_t bytes, struct err *err) {
   if (fd < 0)
     return errno == ENOENT || err_set_errno(err, errno, "cannot open %s", path);
   bool ok = files_lock(fd, 0, path, err);
-  if (ok && (fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes || !is_still_named(fd, path)))
+  if (ok && (fstat(fd, &st) != 0 || (uint64_t)st.st_size != bytes || !fs_is_named(fd, path, false)))
     ok = err_set(err, ERR_LOCKED, "%s is not as it was a moment ago", path);
   if (ok && unlink(path) != 0)
     ok = err_set_errno(err, errno, "cannot remove %s", path);
@@ -61,7 +50,7 @@ static struct store_log *begin_move(struct store *store, const char *path, const
     return NULL;
   }
   bool ok = files_lock(fd, 0, moving, err);
-  if (ok && !is_still_named(fd, moving))
+  if (ok && !fs_is_named(fd, moving, false))
     ok = err_set(err, ERR_LOCKED, "%s was renamed by another process", moving);
   if (ok && ftruncate(fd, 0) != 0)
     ok = err_set_errno(err, errno, "cannot write %s", moving);
@@ -84,7 +73,7 @@ struct store_log *files_move_in(struct store *store, const char *id, const struc
   (void)snprintf(ref.name, sizeof ref.name, "%s" FILES_MOVING, path);
   if (move->begins)
     return begin_move(store, path, ref.name, move->bytes, err);
-  return files_take(store, &ref, files_fold_none, NULL, &mend, err);
+  return files_take(store, &ref, NULL, NULL, &mend, err);
 }
 
 bool files_arrive(struct store_log *log, struct err *err) {
@@ -92,7 +81,7 @@ bool files_arrive(struct store_log *log, struct err *err) {
   size_t n = strlen(log->name) - strlen(FILES_MOVING);
   (void)snprintf(path, sizeof path, "%.*s", (int)n, log->name);
   FAULT_POINT("arrive_before");
-  if (!is_still_named(((struct files_log *)log)->fd, log->name))
+  if (!fs_is_named(((struct files_log *)log)->fd, log->name, false))
     return err_set(err, ERR_LOCKED, "%s was replaced by another process", log->name);
   if (access(path, F_OK) == 0)
     return err_set(err, ERR_INVALID, "%s already exists", path);

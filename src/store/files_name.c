@@ -247,9 +247,11 @@ static bool find_log(const struct store *store, const char *word, struct store_r
   if (matches == 0 && is_file(word, ref))
     return true;
   if (matches == 0 && moving)
-    return err_set(err, ERR_NOT_FOUND,
-                   "session %s was being moved to %s: run segue store export --move again", word,
-                   dir);
+    return err_set(
+        err, ERR_NOT_FOUND,
+        "session %s was being copied to %s: repeat that segue store export with the same "
+        "options",
+        word, dir);
   if (matches == 0)
     return err_set(err, ERR_NOT_FOUND,
                    "there is no session in %s whose id begins with \"%s\": segue ls lists them",

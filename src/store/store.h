@@ -132,7 +132,7 @@ struct store_mend {
 };
 
 typedef bool (*store_fold_fn)(void *ctx, const json_t *record, struct err *err);
-/* ERR_LOCKED: it has an owner. */
+/* fold: NULL takes nothing. ERR_LOCKED: it has an owner. */
 struct store_log *store_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                                void *ctx, struct store_mend *mend, struct err *err);
 

@@ -302,7 +302,7 @@ static json_t *read_session(const struct ls *ls, const struct store *store, cons
   return s;
 }
 
-/* Reports sessions whose move here was cut off; they are not listed. */
+/* Reports sessions whose copy here was cut off; they are not listed. */
 static void say_in_transit(const struct store *store) {
   struct store_id *ids;
   struct err err;
@@ -310,8 +310,10 @@ static void say_in_transit(const struct store *store) {
   if (!copy_list_in_transit(store, &ids, &count, &err))
     return;
   for (size_t i = 0; i < count; i++)
-    fprintf(stderr, "session %s was being moved here: run segue store export --move again\n",
-            ids[i].id);
+    fprintf(
+        stderr,
+        "session %s was being copied here: repeat that segue store export with the same options\n",
+        ids[i].id);
   free(ids);
 }
 

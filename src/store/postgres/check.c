@@ -163,8 +163,9 @@ static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_
   if (agrees && !in_transit)
     return true;
   if (agrees) /* only its source tells whether it may continue here */
-    (void)snprintf(text, PROBLEM_BYTES,
-                   "it was being moved here: run segue store import --move again");
+    (void)snprintf(
+        text, PROBLEM_BYTES,
+        "it was being copied here: repeat that segue store import with the same options");
   found->problem = text;
   bool unknown = end->on == NULL && !needs_agree(end, conn_text(row, 0, ROW_NEEDS));
   if (!mend || agrees || end->why.code != ERR_NONE)

@@ -325,10 +325,10 @@ static bool say_held(const struct pg_base *pg, const char *id, const PGresult *a
         "store export --move again",
         id, pg->shown, is_said ? to : "another one");
   if (strcmp(result, "moving") == 0)
-    return err_set(
-        err, ERR_INVALID,
-        "session %s was being moved to the store %s: run segue store import --move again", id,
-        pg->shown);
+    return err_set(err, ERR_INVALID,
+                   "session %s was being copied to the store %s: repeat that segue store import "
+                   "with the same options",
+                   id, pg->shown);
   if (strcmp(result, "gone") == 0)
     return err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
   return base_trusts(pg, base_term(pg) + 1, err);
@@ -420,7 +420,7 @@ static bool fold_one(struct shared_log *log, const struct log_reader *r, struct 
   json_t *record = r->whole ? line_parse(line, hash, &why) : NULL;
   if (record == NULL)
     return fold_damaged(log, &why, err);
-  bool ok = fold(ctx, record, err);
+  bool ok = fold == NULL || fold(ctx, record, err);
   if (ok && shared_tells_rest(line))
     shared_feed(&log->brief, record);
   json_decref(record);

@@ -1,4 +1,4 @@
-/* Moves sessions to a shared store and away from it. In transit a row is `moved` and not ended:
+/* Copies and moves sessions. In transit a row is `moved` and not ended:
  * nobody takes it. Set aside it is `moved` and ended. */
 #include "store/postgres/shared.h"
 
@@ -8,13 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool shared_fold_none(void *ctx, const json_t *record, struct err *err) {
-  (void)ctx;
-  (void)record;
-  (void)err;
-  return true;
-}
 
 static PGresult *ask_move_in(const struct shared_log *log, const struct store_move *move,
                              struct err *err) {
@@ -49,7 +42,7 @@ static bool move_in(struct shared_log *log, const struct store_move *move, struc
   log->in_transit = ok;
   conn_free(answer);
   shared_ref(log->base.store, log->id, &ref);
-  return ok && (held.seq == 0 || shared_fold(log, &ref, &held, shared_fold_none, NULL, err));
+  return ok && (held.seq == 0 || shared_fold(log, &ref, &held, NULL, NULL, err));
 }
 
 struct store_log *shared_move_in(struct store *store, const char *id, const struct store_move *move,
