@@ -114,7 +114,8 @@ double census_share(const struct census *c, uint64_t judgments);
 /* Appends the groups that census_by asked for, or those by match method, as CSV (RFC 4180) with a
  * header line; durations in ms, costs in US dollars. */
 void census_csv(const struct census *c, struct buf *out);
-void census_csv_cell(struct buf *out, struct str text); /* quoted if it must be */
+/* Quoted if it must be; no text of a log steers a terminal, or is a formula to a spreadsheet. */
+void census_csv_cell(struct buf *out, struct str text);
 double census_unsure(const struct tally_group *g);
 double census_unreadable(const struct tally_group *g);
 

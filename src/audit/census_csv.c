@@ -4,21 +4,27 @@
 
 #include <string.h>
 
+/* A spreadsheet takes a cell that begins like this for a formula. */
+static bool is_formula(struct str text) {
+  return text.n > 1 && strchr("=+-@", text.p[0]) != NULL;
+}
+
 void census_csv_cell(struct buf *out, struct str text) {
-  bool quoted = false;
-  for (size_t i = 0; i < text.n; i++)
-    quoted |= strchr("\",\r\n", text.p[i]) != NULL;
-  if (!quoted) {
-    buf_str(out, text);
-    return;
-  }
-  buf_putc(out, '"');
-  for (size_t i = 0; i < text.n; i++) {
-    if (text.p[i] == '"')
+  struct buf safe = {0};
+  if (is_formula(text))
+    buf_putc(&safe, '\'');
+  buf_safe(&safe, text, false);
+  bool quoted = memchr(buf_c(&safe), '"', safe.n) != NULL || memchr(buf_c(&safe), ',', safe.n);
+  if (quoted)
+    buf_putc(out, '"');
+  for (size_t i = 0; i < safe.n; i++) {
+    if (safe.p[i] == '"')
       buf_putc(out, '"');
-    buf_putc(out, text.p[i]);
+    buf_putc(out, safe.p[i]);
   }
-  buf_putc(out, '"');
+  if (quoted)
+    buf_putc(out, '"');
+  buf_deinit(&safe);
 }
 
 static void csv_use(struct buf *out, const struct row_use *use) {

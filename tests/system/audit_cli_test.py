@@ -288,20 +288,22 @@ def hostile():
         odd.add("call_end", turn=1, call=1, duration_ms=10**18, usage={"input": -5, "output": 1e300, "cost_usd": "x"})
         odd.add("judgment", turn=1, movement="a,b\"c\r\n=1+1", rule=10**15, method="brain", match_method="brain",
                 stages=[{"stage": "brain", "outcome": "felt", "calls": [1, 2, "x"]}, 7, []])
+        odd.add("judgment", turn=2, movement="=\x1b[31m1", rule=1, method="ai_judge", match_method="ai_judge", stages=[])
         put(odd.bytes())
         got = audit(box, folder)["totals"]
         counts = {k: v for k, v in got["logs"].items() if k in (*states, "torn")}
         expect(counts == states, counts, states)
         named = {a["state"] for a in got["logs"]["apart"]}
         expect(named == set(states) - {"empty"}, named)
-        with_two = clean["judgments"] + 1 + torn.count(b'"type":"judgment"')
+        with_two = clean["judgments"] + 2 + torn.count(b'"type":"judgment"')
         expect(got["judgments"] == with_two, got["judgments"], with_two)
         expect(run(box, folder).returncode == 0)
         text = run(box, folder, "--by", "workflow,movement").stdout
         expect("\x1b" not in text and "\u202e" not in text, repr(text))
         rows = list(csv.DictReader(io.StringIO(run(box, folder, "--by", "movement", "--csv").stdout,
                                                newline="")))
-        expect(any(r["movement"] == "a,b\"c\r\n=1+1" for r in rows), rows)
+        names = [r["movement"] for r in rows]
+        expect("a,b\"c =1+1" in names and "'=\\e[31m1" in names, "a terminal or a spreadsheet could be steered", names)
         del paths
 
 
