@@ -20,12 +20,12 @@ def bed(box):
              {"id": "wrong", "text": "it is WORSE", "rules": ["good", "bad"], "expected": 1},
              {"id": "none", "text": "NOTHING fits", "rules": [{"condition": "good"}, {"condition": "bad"}],
               "expected": None},
-             {"id": "odd <&\"\x01>", "text": "MUMBLE", "rules": ["good", "bad"], "expected": 2}]
+             {"id": "odd <&\"\x01\ufffe>", "text": "MUMBLE", "rules": ["good", "bad"], "expected": 2}]
     path = box.file("cases.ndjson", "".join(json.dumps(c) + "\n" for c in cases))
     scenario = box.file("s.json", json.dumps({"replies": [
         {"contains": "WELL", "text": step(1), "times": 9}, {"contains": "WORSE", "text": step(2), "times": 9},
         {"contains": "NOTHING", "text": step(0), "times": 9},
-        {"contains": "MUMBLE", "text": "hm <hm> & \x07 so", "times": 9}]}))
+        {"contains": "MUMBLE", "text": "hm <hm> & \x07 ]]> \uffff\U0001ffff so", "times": 9}]}))
     return path, ["--scenario", scenario, "--stages", "structured_output"]
 
 

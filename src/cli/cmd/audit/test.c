@@ -1,6 +1,7 @@
 /* segue test: runs judgments as a regression suite, cases against providers. */
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/ndjson_in.h"
@@ -191,20 +192,28 @@ static void print_cell_json(const struct testing *t, const struct trial_case *c,
   json_decref(told);
 }
 
-/* Writes text for XML 1.0, which has no place for control characters. */
+/* Writes text for XML 1.0, which has no place for control characters, U+FFFE and U+FFFF, nor for
+ * bytes that are no UTF-8. */
 static void put_xml(FILE *out, const char *text) {
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '&')
+  size_t n = strlen(text), used;
+  for (size_t i = 0; i < n; i += used) {
+    uint32_t cp;
+    used = utf8_decode(text + i, n - i, &cp);
+    bool odd = used == 0 || (cp < ' ' && cp != '\n' && cp != '\t') || cp == 0xFFFE || cp == 0xFFFF;
+    if (used == 0)
+      used = 1;
+    if (odd)
+      putc('?', out);
+    else if (cp == '&')
       fputs("&amp;", out);
-    else if (c == '<')
+    else if (cp == '<')
       fputs("&lt;", out);
-    else if (c == '>')
+    else if (cp == '>')
       fputs("&gt;", out);
-    else if (c == '"')
+    else if (cp == '"')
       fputs("&quot;", out);
     else
-      putc(c < ' ' && c != '\n' && c != '\t' ? '?' : c, out);
+      (void)fwrite(text + i, 1, used, out);
   }
 }
 
