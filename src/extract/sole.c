@@ -296,13 +296,19 @@ static struct str line_before(struct str reply, size_t end, size_t *start) {
 /* Is the line above, but for blank ones, one that shows or announces what is somebody else's?
  * Fences around JSON do not part the two. */
 static bool is_below_foreign(struct str reply, size_t line) {
+  bool near = true;
   for (size_t start; line > 0; line = start) {
     struct str text = sole_trim(line_before(reply, line, &start));
     bool fence = str_starts(text, "```") || str_starts(text, "~~~");
     if (fence && line_is_foreign(text))
       return true;
-    if (!fence && !tag_line_is_empty(text))
-      return tag_shows_output(text) || (!str_starts(text, "//") && tag_points_below(text, NULL));
+    near = near && text.n > 0;
+    if (fence || tag_line_is_empty(text))
+      continue;
+    if (str_starts(text, "//") || str_starts(text, "<")) /* see line_is_foreign */
+      return false;
+    return tag_shows_output(text) || tag_points_below(text, NULL) ||
+           (near && tag_begins_foreign(text));
   }
   return false;
 }

@@ -78,37 +78,41 @@ static bool has_word_of(struct str s, const char *const *words) {
 
 /* With these the writer speaks for himself. */
 static const char *const self_words[] = {
-    "so",     "therefore", "thus",  "hence",    "accordingly", "consequently", "finally",
-    "my",     "I",         "I'd",   "I'll",     "we",          "our",          "here",
-    "here's", "also",      "again", "daher",    "deshalb",     "somit",        "mein",
-    "meine",  "ich",       "hier",  "voici",    "donc",        "ainsi",        "mon",
-    "ma",     "je",        "mi",    "entonces", NULL};
+    "so",     "therefore", "thus",  "hence", "accordingly", "consequently", "finally",
+    "my",     "I",         "I'd",   "I'll",  "we",          "our",          "here",
+    "here's", "also",      "again", "means", "conclude",    "daher",        "deshalb",
+    "somit",  "mein",      "meine", "ich",   "hier",        "voici",        "donc",
+    "ainsi",  "mon",       "ma",    "je",    "mi",          "entonces",     NULL};
 /* A verdict is called so, besides a lead-in. */
 static const char *const noun_words[] = {
-    "summary", "results",    "findings",  "verification", "analysis", "recommendation", "changes",
-    "review",  "evaluation", "requested", "ask",          "asked",    "bilan",          NULL};
+    "summary", "results",   "findings",   "verification", "analysis", "recommendation",
+    "changes", "review",    "evaluation", "requested",    "ask",      "asked",
+    "final",   "condition", "tests",      "bilan",        NULL};
 /* A value is called so. */
 static const char *const value_words[] = {"JSON", "object", "output", "response", "reply", NULL};
-/* These are in order only beside a word of the writer's own: "Here is the JSON as requested". */
-static const char *const needy_words[] = {"required", "format",   "JSON",  "object",
-                                          "output",   "response", "reply", NULL};
+/* These are in order only beside a word of the writer's own: "I would say". */
+static const char *const needy_words[] = {"required", "format", "would", NULL};
 static const char *const filler_words[] = {
-    "a",       "an",       "the",       "it",        "this",   "that",         "these",    "is",
-    "are",     "be",       "as",        "overall",   "in",     "on",           "of",       "for",
-    "with",    "to",       "and",       "would",     "will",   "shall",        "can",      "should",
-    "say",     "conclude", "judge",     "decide",    "choose", "give",         "assign",   "end",
-    "select",  "pick",     "vote",      "mark",      "based",  "above",        "evidence", "final",
-    "single",  "one",      "tag",       "condition", "number", "holds",        "applies",  "which",
-    "matches", "matching", "chosen",    "follows",   "now",    "then",         "you",      "asked",
-    "test",    "tests",    "sure",      "okay",      "done",   "change",       "work",     "task",
-    "code",    "patch",    "following", "below",     "per",    "instructions", "sage",     "ist",
-    "lautet",  "est",      "le",        "la",        "el",     "es",           "por",      "lo",
-    "tanto",   "que",      NULL};
+    "a",      "an",      "the",      "it",        "this",     "that",   "these",
+    "is",     "are",     "be",       "as",        "overall",  "all",    "in",
+    "on",     "of",      "for",      "with",      "to",       "and",    "will",
+    "shall",  "can",     "should",   "say",       "judge",    "decide", "choose",
+    "give",   "go",      "assign",   "end",       "ending",   "select", "pick",
+    "vote",   "mark",    "based",    "above",     "evidence", "single", "one",
+    "first",  "second",  "third",    "tag",       "number",   "holds",  "applies",
+    "which",  "matches", "matching", "chosen",    "follows",  "now",    "then",
+    "you",    "test",    "sure",     "okay",      "done",     "change", "work",
+    "task",   "code",    "patch",    "following", "below",    "per",    "instructions",
+    "JSON",   "object",  "output",   "response",  "reply",    "sage",   "ist",
+    "lautet", "der",     "des",      "meiner",    "Prüfung",  "est",    "le",
+    "la",     "de",      "revue",    "el",        "es",       "por",    "lo",
+    "tanto",  "que",     NULL};
 /* Languages without spaces: pieces of a sentence, tried in this order. */
 static const char *const joined_words[] = {
     "以下が",       "以上より",   "よって",   "従って", "したがって", "ゆえに", "以下の通り",
-    "以下のとおり", "次のとおり", "次の通り", "です",   "とします",   "します", "は",
-    "を",           "的",         "如下",     "因此",   "所以",       "따라서", NULL};
+    "以下のとおり", "次のとおり", "次の通り", "です",   "とします",   "します", "レビュー",
+    "総合",         "は",         "を",       "の",     "的",         "如下",   "因此",
+    "所以",         "审查",       "따라서",   NULL};
 /* A line with one of these is no verdict of now: a condition, or somebody's words. */
 static const char *const other_words[] = {
     "if",    "unless", "once",     "assuming", "suppose",  "supposing", "had",    "were",   "wenn",
@@ -118,6 +122,13 @@ static const char *const other_words[] = {
 struct speaks {
   bool known, self, noun, needy;
 };
+
+/* Is `n` the end of a word, and not of a part of a file's name ("verdict.json")? */
+static bool ends_name(struct str s, size_t n) {
+  if (n == s.n || (s.p[0] & 0x80))
+    return true;
+  return !alpha(s.p[n]) && !(s.p[n] == '.' && n + 1 < s.n && alpha(s.p[n + 1]));
+}
 
 /* Is each word of `s` one with which a writer hands over a verdict? query NULL: a value. */
 static struct speaks speaks_of(struct str s, const struct tag_query *query) {
@@ -129,7 +140,7 @@ static struct speaks speaks_of(struct str s, const struct tag_query *query) {
       s = above_skip(s, 1);
     } else if ((n = above_one_of(s, marks, false)) > 0 || (n = tag_emoji(s)) > 0) {
       s = above_skip(s, n);
-    } else if ((n = tag_lead_in(s)) > 0 && (n == s.n || !alpha(s.p[n]) || (s.p[0] & 0x80))) {
+    } else if ((n = tag_lead_in(s)) > 0 && ends_name(s, n)) {
       out.noun = true;
       out.self |= word_is_one_of((struct str){s.p, word_length(s)}, self_words);
       s = above_skip(s, n);
@@ -196,6 +207,9 @@ static const char *const pointers[] = {"next line",
                                        "verdict below",
                                        "text below",
                                        "what follows",
+                                       "following is",
+                                       "below is",
+                                       "this is what",
                                        "see below", /* English */
                                        "次の行",
                                        "以下の行",
@@ -213,14 +227,17 @@ static const char *const loose_pointers[] = {"次のよう", "以下のよう", 
 
 /* A sentence that ends in one of these goes on below. */
 static const char *const open_words[] = {
-    "with",   "say",     "says",   "said",    "write",     "writes", "wrote",
-    "give",   "gives",   "be",     "is",      "was",       "are",    "reads",
-    "prints", "printed", "claims", "claimed", "contains",  "like",   "as",
-    "the",    "a",       "an",     "to",      "of",        "by",     "or",
-    "and",    "than",    "namely", "follows", "following", "sagt",   "schreibt",
-    "lautet", "dit",     "écrit",  "dice",    "escribe",   NULL};
-static const char *const open_marks[] = {":", "：", ",", "、", "，", "(", "[",
-                                         "{", "=",  "-", "–",  "—",  NULL};
+    "with",   "say",     "says",      "said", "write",    "writes",  "wrote",   "give",
+    "gives",  "be",      "is",        "was",  "are",      "reads",   "prints",  "printed",
+    "claims", "claimed", "contains",  "like", "as",       "the",     "to",      "of",
+    "by",     "or",      "and",       "than", "either",   "neither", "without", "named",
+    "namely", "follows", "following", "sagt", "schreibt", "lautet",  "dit",     "écrit",
+    "dice",   "escribe", NULL};
+/* The same for one of these behind "the". */
+static const char *const open_nouns[] = {"line",   "tag",     "text", "string",
+                                         "marker", "content", "word", NULL};
+static const char *const open_marks[] = {":", "：", ",", "、", "，", "(",   "[",   "{",
+                                         "=", "-",  "–", "—",  "\\", ": |", ": >", NULL};
 
 static size_t heading_marks(struct str line) {
   size_t n = 0;
@@ -250,24 +267,47 @@ static bool has_letters(struct str line) {
   return false;
 }
 
+/* The word at the end of `s`. */
+static struct str last_word(struct str s) {
+  size_t n = 0;
+  while (n < s.n && (alpha(s.p[s.n - n - 1]) || s.p[s.n - n - 1] == '\''))
+    n++;
+  return (struct str){s.p + s.n - n, n};
+}
+
 /* Does the line leave its sentence open, so that what is below ends it? */
 static bool leaves_open(struct str line) {
+  static const char *const closed[] = {"follows", "following", NULL};
+  static const char *const phrases[] = {"e.g.", "i.e.", "for example", "for instance", NULL};
   line = above_bare(line);
   if (!has_letters(line))
-    return false;
-  if (str_ends(line, "e.g.") || str_ends(line, "i.e.") || above_one_of(line, open_marks, true) > 0)
+    return line.n > 0 && memchr("([{", line.p[line.n - 1], 3) != NULL;
+  if (above_one_of(line, phrases, true) > 0 || above_one_of(line, open_marks, true) > 0)
     return true;
-  bool stop = line.n > 0 && line.p[line.n - 1] == '.';
+  bool stop = line.p[line.n - 1] == '.';
   line.n -= stop;
-  size_t n = 0;
-  while (n < line.n && (alpha(line.p[line.n - n - 1]) || line.p[line.n - n - 1] == '\''))
-    n++;
-  struct str word = {line.p + line.n - n, n};
-  static const char *const closed[] = {"follows", "following", NULL};
-  static const char *const ends[] = {" the line", " a line", " the tag", NULL};
-  if (!stop && above_one_of(line, ends, true) > 0)
+  struct str word = last_word(line), before = {line.p, line.n - word.n};
+  before = above_bare(before);
+  if (before.n == 0 || stop)
+    return word.n > 0 && word_is_one_of(word, closed);
+  return word_is_one_of(word, open_words) ||
+         (word_is_one_of(word, open_nouns) && str_eq_fold(last_word(before), "the"));
+}
+
+/* "README.md", "`make test`", "(from README.md)": the line only names where the next is from. */
+static bool names_source(struct str line) {
+  bool inner = false, span = line.n > 2 && line.p[0] == '`' && line.p[line.n - 1] == '`';
+  if (span)
+    return memchr(line.p + 1, '`', line.n - 2) == NULL && line.p[1] != '[';
+  if (line.n > 2 && line.p[0] == '(' && line.p[line.n - 1] == ')')
     return true;
-  return n > 0 && n < line.n && word_is_one_of(word, stop ? closed : open_words);
+  for (size_t i = 0; i < line.n; i++) {
+    if (line.p[i] == ' ' || (line.p[i] & 0x80) || memchr("[]():*_|", line.p[i], 8) != NULL)
+      return false;
+    inner |=
+        i > 0 && i + 1 < line.n && line.p[i] == '.' && alpha(line.p[i - 1]) && alpha(line.p[i + 1]);
+  }
+  return inner;
 }
 
 static bool names_verdict(struct str line) {
@@ -290,6 +330,8 @@ bool tag_points_below(struct str line, const struct tag_query *query) {
   for (size_t i = 0; loose_pointers[i]; i++)
     if (str_has(line, loose_pointers[i]) && !names_verdict(line))
       return true;
+  if (names_source(line))
+    return true;
   struct str text = banner_text(line);
   if (text.n == 0 && heading_marks(line) > 0)
     text = above_skip(line, heading_marks(line));
@@ -321,7 +363,11 @@ static bool is_prompt(struct str line) {
       if (c == '>' && spaces == 0 && alpha(line.p[0]) &&
           (alpha(before) || digit(before) || memchr("\\)=", before, 3)) && (next == ' ' || path))
         return true;
-      if (c == '>' ? str_starts(line, "PS ") : spaces == 0 && (path || (c == '#' && before == '=')))
+      bool shell = c == '#' && before == '=';
+      shell |= spaces <= 1 && before != ' ' && path;
+      if (c == '>')
+        shell = str_starts(line, "PS ");
+      if (shell)
         return true;
     }
     spaces += c == ' ';
@@ -342,8 +388,8 @@ static bool above_is_markup(struct str line) {
 }
 
 /* "User: ...": a line of a conversation. */
-static const char *const speakers[] = {"user",  "human", "assistant",   "system", "tool",
-                                       "agent", "bot",   "observation", NULL};
+static const char *const speakers[] = {
+    "user", "human", "assistant", "system", "tool", "agent", "bot", "observation", "Q", "A", NULL};
 /* "File: ...": what follows is out of it. */
 static const char *const sources[] = {"file",   "from",   "subject", "command", "source",
                                       "stdout", "stderr", "quote",   "prompt",  NULL};
@@ -368,128 +414,36 @@ bool tag_shows_output(struct str line) {
   return is_prompt(text) || above_is_labelled(text, speakers) || above_is_markup(str_trim(line));
 }
 
+/* "- ", "12. " */
+static bool is_list_mark(struct str s) {
+  size_t n = 0;
+  s = str_trim(s);
+  while (n < s.n && digit(s.p[n]))
+    n++;
+  return n + 1 == s.n && memchr(n > 0 ? ".).)" : "-*+-", s.p[n], 4) != NULL;
+}
+
 bool tag_begins_foreign(struct str line) {
-  static const char *const marks[] = {">",    "<",  ".. ", ":::", "@@ ",   "diff --git",
-                                      "+++ ", "//", "/*",  "-- ", "8<---", NULL};
+  static const char *const marks[] = {
+      ">",  "<",   ".. ", ":::",   "@@ ", "diff --git", "+++ ",   "+ ", "++ ", "//",
+      "/*", "-- ", "--[", "8<---", "%%",  "; ",         "=begin", "{-", "(*",  "│",
+      "┃",  "└",   "┌",   "├",     "╰",   "╭",          "»",      "›",  NULL};
   while (line.n > 0 && line.p[0] == ' ')
     line = above_skip(line, 1);
+  while (line.n > 0 && memchr(" \t\r", line.p[line.n - 1], 3) != NULL)
+    line.n--;
   if (above_one_of(line, marks, false) > 0 || tag_shows_output(line) ||
       above_is_labelled(line, sources))
     return true;
+  if (line.n > 1 && line.p[0] == '[' && digit(line.p[1])) /* the time of a log */
+    return true;
+  const char *quote = memchr(line.p, '>', line.n);
+  if (quote != NULL && quote > line.p &&
+      is_list_mark((struct str){line.p, (size_t)(quote - line.p)}))
+    return true;
+  if (line.n > 0 && line.p[0] == '|' && line.p[line.n - 1] != '|') /* no row of a table */
+    return true;
   return str_starts(line, "--- ") && banner_text(line).n == 0 && !tag_line_is_empty(line);
-}
-
-/* --- blocks and quotations that are still open --- */
-
-static size_t above_count_of(struct str s, const char *part) {
-  size_t n = strlen(part), count = 0;
-  for (size_t i = 0; i + n <= s.n; i++)
-    if (memcmp(s.p + i, part, n) == 0) {
-      count += i == 0 || s.p[i - 1] != '`'; /* a code span names it */
-      i += n - 1;
-    }
-  return count;
-}
-
-/* "<name ...": the name of the element that the line opens and does not close; else empty. */
-static struct str element_opened(struct str line) {
-  static const char *const single[] = {"br", "hr", "img", "input", "p",    "li",
-                                       "td", "tr", "th",  "link",  "meta", NULL};
-  line = str_trim(line);
-  size_t n = 0;
-  while (1 + n < line.n && line.p[0] == '<' &&
-         (digit(line.p[1 + n]) || (alpha(line.p[1 + n]) && !(line.p[1 + n] & 0x80)) ||
-          (n > 0 && memchr("_-", line.p[1 + n], 2) != NULL)))
-    n++;
-  struct str name = {line.p + 1, n};
-  const char *end = n > 0 ? memchr(line.p, '>', line.n) : NULL;
-  if (end == NULL || (line.p[1 + n] != '>' && line.p[1 + n] != ' ') || end[-1] == '/' ||
-      tag_token(line) > 0 || word_is_one_of(name, single))
-    return (struct str){0};
-  return name;
-}
-
-static bool element_closed(struct str line, struct str name) {
-  for (; line.n > name.n + 2; line = above_skip(line, 1))
-    if (str_starts(line, "</") && memcmp(line.p + 2, name.p, name.n) == 0)
-      return true;
-  return false;
-}
-
-/* The word that ends a here-document which the line opens; else empty. */
-static struct str heredoc_opened(struct str line) {
-  const char *at = memmem(line.p, line.n, LIT("<<"));
-  if (at == NULL)
-    return (struct str){0};
-  struct str rest = above_skip(line, (size_t)(at - line.p) + 2);
-  while (rest.n > 0 && memchr("-~'\"", rest.p[0], 4) != NULL)
-    rest = above_skip(rest, 1);
-  size_t n = 0;
-  while (n < rest.n && ((rest.p[n] >= 'A' && rest.p[n] <= 'Z') || rest.p[n] == '_'))
-    n++;
-  return (struct str){rest.p, n};
-}
-
-static void track_comment(struct tag_blocks *b, struct str line) {
-  while (line.n > 0) {
-    const char *at =
-        b->comment ? memmem(line.p, line.n, LIT("-->")) : memmem(line.p, line.n, LIT("<!--"));
-    if (at == NULL)
-      return;
-    line = above_skip(line, (size_t)(at - line.p) + (b->comment ? 3 : 4));
-    b->comment = !b->comment;
-  }
-}
-
-/* „ opens what “ closes; else “ opens. */
-static void track_quotes(struct tag_blocks *b, struct str line) {
-  for (; line.n > 0; line = above_skip(line, 1)) {
-    if (line.p[0] == '"')
-      b->straight = !b->straight;
-    else if (!(line.p[0] & 0x80))
-      continue;
-    else if (str_starts(line, "„"))
-      b->low = b->curly = true;
-    else if (str_starts(line, "“"))
-      b->curly = !b->low, b->low = false;
-    else if (str_starts(line, "”"))
-      b->curly = b->low = false;
-    else if (str_starts(line, "「") || str_starts(line, "『"))
-      b->corner = true;
-    else if (str_starts(line, "」") || str_starts(line, "』"))
-      b->corner = false;
-    else if (str_starts(line, "«") || str_starts(line, "»"))
-      b->angle = !b->angle;
-  }
-}
-
-void tag_blocks_line(struct tag_blocks *b, struct str line) {
-  line = str_trim(line);
-  if (line.n == 0) {
-    b->straight = false; /* one that stays open is a slip, or a sign of inches */
-    return;
-  }
-  if (b->word.n > 0) {
-    if (str_eq(line, b->word))
-      b->word.n = 0;
-    return;
-  }
-  size_t triple = above_count_of(line, "\"\"\"");
-  b->triple ^= triple % 2 != 0;
-  b->triple_single ^= above_count_of(line, "'''") % 2 != 0;
-  track_comment(b, line);
-  if (b->element.n == 0)
-    b->element = element_opened(line);
-  if (b->element.n > 0 && element_closed(line, b->element))
-    b->element.n = 0;
-  b->word = heredoc_opened(line);
-  if (triple == 0)
-    track_quotes(b, line);
-}
-
-bool tag_blocks_open(const struct tag_blocks *b) {
-  return b->word.n > 0 || b->triple || b->triple_single || b->comment || b->element.n > 0 ||
-         b->straight || b->curly || b->corner || b->angle;
 }
 
 /* --- words behind --- */
@@ -503,15 +457,16 @@ bool tag_takes_back(struct str text) {
       "said",    "wrote",    "written",    "pretend",    "void",      "false",      "unable",
       "unsure",  "unclear",  "decline",    "refuse",     "doubt",     "sorry",      "kidding",
       "thought", "thoughts", "reflection", "reconsider", "revised",   "revoked",    "edit",
-      "oops",    "hm",       "hmm",        "back",       "contains",  "claims",     "claimed",
-      "asks",    "demands",  "wants",      "copied",     "theirs",    "nicht",      "kein",
-      "keine",   "aber",     "doch",       "falsch",     "zurück",    "Beispiel",   "sondern",
-      "pas",     "non",      "mais",       "faux",       "exemple",   "annule",     "pero",
-      "falso",   "ejemplo",  NULL};
-  static const char *const parts[] = {"n't",  "n’t",    "ない", "ません", "しかし", "ただし",
-                                      "例",   "取り消", "撤回", "間違",   "引用",   "訂正",
-                                      "無視", "不",     "没",   "但",     "错",     "아니",
-                                      "않",   "못",     "없",   "하지만", NULL};
+      "oops",    "hm",       "hmm",        "abstain",    "uncertain", "undecided",  "claim",
+      "above",   "back",     "contains",   "claims",     "claimed",   "asks",       "demands",
+      "wants",   "copied",   "theirs",     "nicht",      "kein",      "keine",      "aber",
+      "doch",    "falsch",   "zurück",     "Beispiel",   "sondern",   "pas",        "non",
+      "mais",    "faux",     "exemple",    "annule",     "pero",      "falso",      "ejemplo",
+      NULL};
+  static const char *const parts[] = {
+      "would be", "^ ",     "↑",    "n't",  "n’t",  "ない", "ません", "しかし", "ただし",
+      "例",       "取り消", "撤回", "間違", "引用", "訂正", "無視",   "不",     "没",
+      "但",       "错",     "아니", "않",   "못",   "없",   "하지만", NULL};
   for (size_t i = 0; parts[i]; i++)
     if (str_has(text, parts[i]))
       return true;

@@ -56,11 +56,11 @@ bool tag_opens_text(struct str line);
 /* Do the words take back what stands above them? */
 bool tag_takes_back(struct str text);
 
-/* Keeps what is open at the end of the lines so far; begins zeroed. */
+/* tag_blocks.c: keeps what is open at the end of the lines so far; begins zeroed. */
 struct tag_blocks {
   struct str element, word; /* names of an element, of a here-document's end; borrowed */
   bool comment, triple, triple_single;
-  bool straight, low, curly, corner, angle; /* quotation marks */
+  bool straight, single, low, curly, corner, angle; /* quotation marks */
 };
 void tag_blocks_line(struct tag_blocks *blocks, struct str line);
 bool tag_blocks_open(const struct tag_blocks *blocks);

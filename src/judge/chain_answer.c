@@ -5,6 +5,7 @@
 #include "format/json_write.h"
 #include "judge/chain_internal.h"
 #include "judge/reading.h"
+#include "judge/reason.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -276,6 +277,15 @@ static void doubt_reading(json_t *object, enum judge_stage stage, struct str tex
   buf_deinit(&line);
 }
 
+static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stage,
+                            const json_t *value, double number) {
+  struct tag_words words[LIMIT_RULE_COUNT];
+  const struct tag_query query = query_of(spec, stage, words);
+  struct str reason = json_view(json_at(value, "reason"));
+  return reason.p != NULL && number < LIMIT_RULE_COUNT &&
+         reason_contradicts(reason, (long)number, &query);
+}
+
 /* Judges by a value that fits its schema. One from the backend's own schema mode stands; the text
  * beside it is not searched. */
 static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_stage stage,
@@ -296,11 +306,14 @@ static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_
     return OUTCOME_AMBIGUOUS;
   }
   if (reading->sole.doubted) {
-    static const char why[] = "words behind the value share its line or take it back";
-    stage_object_error(object, why, sizeof why - 1);
+    stage_object_error(object, LIT("words behind the value share its line or take it back"));
     return OUTCOME_AMBIGUOUS;
   }
   chain_answer_add_reason(object, reading->value);
+  if (is_contradicted(spec, stage, reading->value, number)) {
+    stage_object_error(object, LIT("the reason names another rule than the value, or none"));
+    return OUTCOME_AMBIGUOUS;
+  }
   if (number == 0)
     json_put(object, "none", json_true());
   return place_number(spec, number, object,
