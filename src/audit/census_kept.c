@@ -64,7 +64,8 @@ static void put_ids(struct buf *out, const struct store_id *ids, size_t count) {
   packed_put(out, ids, count * sizeof *ids);
 }
 
-/* In one piece that is reserved at once: the ids of many logs are most of what there is. */
+/* Writes the file in one piece that is reserved at once: the ids of many logs are most of what
+ * there is. */
 static void kept_write(const struct kept_census *k) {
   enum { REST_BYTES = 1024 * 1024 };
   struct buf file = {0};

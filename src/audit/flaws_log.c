@@ -279,7 +279,7 @@ static void flaw_put_answer(const struct flaw_log *log, json_t *out, const char 
   buf_deinit(&text);
 }
 
-/* The rules of a movement, or of a group's child, which is called GROUP.CHILD. */
+/* Returns the rules of a movement, or of a group's child, which is called GROUP.CHILD. */
 static json_t *rules_of(const struct flaw_log *log, const char *movement) {
   size_t i, k;
   json_t *item, *child;

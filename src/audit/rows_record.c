@@ -150,7 +150,7 @@ static enum rows_taken take_turn_start(struct rows *rows, struct pull *at) {
   return ROWS_TAKEN;
 }
 
-/* The record that {"ref": "5#/schema"} names; 0: it is no such reference. */
+/* Returns the record that {"ref": "5#/schema"} names, 0 if it is no such reference. */
 static int64_t referred_record(struct str raw) {
   struct pull at = pull_of(raw);
   struct str key, place;

@@ -64,7 +64,7 @@ const char *const *expr_function_names(void) {
   return names;
 }
 
-/* A bare name and a comma behind it: x in all(list, x, x.price > 0). */
+/* Takes a bare name and a comma after it: x in all(list, x, x.price > 0). */
 static struct str take_variable(struct expr_parser *p) {
   expr_skip_space(p);
   size_t from = p->at;
@@ -94,7 +94,7 @@ static struct expr *parse_argument(struct expr_parser *p, const struct function 
     return parse_item_argument(p, function);
   expr_skip_space(p);
   size_t from = p->at;
-  /* in when(...) an argument is a literal or a reference, and a list is a reference */
+  /* In when(...) an argument is a literal or a reference, and a list is a reference. */
   struct expr *e = p->dialect == EXPR_WHEN ? expr_parse_operand(p) : expr_parse_or(p);
   if (e && p->dialect == EXPR_WHEN && index == 0 && e->kind != NODE_REF)
     return expr_fail(p, EXPR_SYNTAX, from,
@@ -103,7 +103,7 @@ static struct expr *parse_argument(struct expr_parser *p, const struct function 
   return e;
 }
 
-/* A pattern is compiled here for its errors; matching does it again, once an evaluation. */
+/* Compiles a pattern for its errors; matching compiles it again, once in an evaluation. */
 static bool call_check_pattern(struct expr_parser *p, const struct expr *argument) {
   struct pattern *pattern = NULL;
   struct pattern_error why;

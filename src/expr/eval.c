@@ -65,7 +65,7 @@ static bool missing(struct ref_walk *w, const struct ref_part *part) {
                         expr_excerpt(part->name.p, part->name.n).text);
 }
 
-/* The members of a list, lists among them opened: their number, or what they are. */
+/* These count and collect the members of a list, with lists among them opened. */
 enum { OPEN_LEVELS = 64 };
 
 static size_t count_opened(const json_t *json, int levels) {
@@ -90,7 +90,7 @@ static const json_t *item_json(const struct value *list, size_t i) {
   return list->picked ? list->picked[i] : json_array_get(list->json, i);
 }
 
-/* The items of a list as they stand in the JSON, each list among them opened `levels` times. */
+/* Opens the items of a list as they stand in the JSON, each list among them `levels` times. */
 static bool open_items(struct ref_walk *w, int levels) {
   const struct value list = w->value;
   size_t n = 0, at = 0;

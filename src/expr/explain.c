@@ -23,7 +23,7 @@ static struct path_step *new_step(struct eval *x, const struct path_step *up, co
   return step;
 }
 
-/* How far a reference names one place: *end parts of it do, and *value is there. */
+/* Finds how far a reference names one place: *end parts of it do, and *value is there. */
 static bool expr_place(struct eval *x, const struct eval_frame *f, const struct expr *e,
                        const struct path_step **place, size_t *end, struct value *value) {
   if (e->kind != NODE_REF || e->start == REF_BASE)
@@ -64,8 +64,8 @@ static bool expr_place(struct eval *x, const struct eval_frame *f, const struct 
   return true;
 }
 
-/* The place of item i of the list that `e` gives: a list that stands somewhere, or one member of
- * each item of such a list. */
+/* Finds the place of item i of the list that `e` gives: a list that stands somewhere, or one member
+ * of each item of such a list. */
 static bool place_of_item(struct eval *x, const struct eval_frame *f, const struct expr *e,
                           size_t n, size_t i, const struct path_step **place) {
   size_t end;
@@ -92,7 +92,7 @@ static bool set_place(struct finder *w, const struct path_step *place) {
   return true;
 }
 
-/* The place of a reference; `exact`: only if it names one. */
+/* Puts the place of a reference; `exact`: only if it names one. */
 static bool place_ref(struct finder *w, const struct eval_frame *f, const struct expr *e,
                       bool exact) {
   const struct path_step *place;
@@ -105,7 +105,7 @@ static bool place_ref(struct finder *w, const struct eval_frame *f, const struct
   return exact && end < e->ref_count && !length ? false : set_place(w, place);
 }
 
-/* The first reference below `e` that names a place at all. */
+/* Puts the place of the first reference below `e` that names one at all. */
 static bool place_below(struct finder *w, const struct eval_frame *f, const struct expr *e) {
   if (place_ref(w, f, e, false))
     return true;
@@ -117,7 +117,8 @@ static bool place_below(struct finder *w, const struct eval_frame *f, const stru
   return false;
 }
 
-/* A plain reference before a calculated value, the left before the right. */
+/* Puts the place of an operand: a plain reference before a calculated value, the left before the
+ * right. */
 static void place_operands(struct finder *w, const struct eval_frame *f, const struct expr *left,
                            const struct expr *right) {
   (void)(place_ref(w, f, left, true) || place_ref(w, f, right, true) || place_below(w, f, left) ||
@@ -158,7 +159,7 @@ static void put_no_member(struct finder *w, const struct value *object, struct s
   buf_puts(&w->out, ")");
 }
 
-/* " (there is no totl: did you mean total?)" behind a reference to nothing; over a list, of its
+/* Puts " (there is no totl: did you mean total?)" after a reference to nothing; over a list, of its
  * item i. */
 static void put_missing(struct finder *w, const struct eval_frame *f, const struct expr *e,
                         size_t i) {
@@ -264,7 +265,7 @@ static bool item_frame(struct eval *x, const struct eval_frame *f, const struct 
   return expr_eval_work(x, e, 1);
 }
 
-/* The items for which the condition is `held`: the first is explained, the next are named. */
+/* Explains the items for which the condition is `held`: the first in full, the next by name. */
 static bool explain_items(struct finder *w, const struct eval_frame *f, const struct expr *e,
                           const struct value *list, bool held) {
   const struct expr *condition = e->parts->next;

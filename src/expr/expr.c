@@ -170,7 +170,7 @@ static struct expr *parse_compare(struct expr_parser *p) {
 
 /* --- conditions --- */
 
-/* In when(...) a call is a clause, never an operand. */
+/* Parses a call in when(...), where it is a clause, never an operand. */
 static struct expr *parse_when_call(struct expr_parser *p, bool *is_call) {
   size_t from = p->at;
   struct str name = expr_take_name(p);
@@ -211,7 +211,7 @@ static struct expr *parse_clause(struct expr_parser *p) {
   return e;
 }
 
-/* One or more `below` with `word` between: a node of `kind` only where there are two. */
+/* Parses one or more `below` with `word` in between: a node of `kind` only if there are two. */
 static struct expr *parse_chain(struct expr_parser *p, struct expr *(*below)(struct expr_parser *),
                                 const char *word, enum node_kind kind) {
   struct expr *first = below(p), *last = first;

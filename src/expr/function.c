@@ -33,7 +33,7 @@ bool expr_get_of_item(struct eval *x, const struct eval_frame *f, const struct e
   return true;
 }
 
-/* A fault of item i: "items[].price is a text at item 2: sum needs numbers". */
+/* Reports a fault of item i: "items[].price is a text at item 2: sum needs numbers". */
 static bool bad_item(struct eval *x, const struct expr *e, size_t i, const struct value *v,
                      const char *needs) {
   const struct expr *what = e->parts->next ? e->parts->next : e->parts;
@@ -136,7 +136,8 @@ static bool unique(struct eval *x, const struct eval_frame *f, const struct expr
   return true;
 }
 
-/* filter: the items that fulfil the condition; map: the expression on each item. */
+/* Makes a list: for filter, the items that fulfil the condition; for map, the expression on each
+ * item. */
 static bool derived(struct eval *x, const struct eval_frame *f, const struct expr *e,
                     struct value *out) {
   bool map = e->function->id == FN_MAP;

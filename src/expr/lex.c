@@ -71,7 +71,8 @@ struct str expr_take_name(struct expr_parser *p) {
   return (struct str){p->text + from, p->at - from};
 }
 
-/* A '?' stands for what is not a whole character or could steer a terminal. */
+/* Returns a piece of text, with a '?' for what is not a whole character or could control a
+ * terminal. */
 struct excerpt expr_excerpt(const char *text, size_t n) {
   struct excerpt out;
   size_t to = 0;
@@ -100,8 +101,8 @@ struct excerpt expr_found(const struct expr_parser *p) {
   return expr_excerpt(p->text + p->at, n ? n : 1);
 }
 
-/* -?digits(.digits). Up to 15 digits such a decimal is exact as m / 10^k in one rounding, and no
- * locale is asked. */
+/* Parses -?digits(.digits). Up to 15 digits such a decimal is exact as m / 10^k in one rounding,
+ * and no locale is asked. */
 struct expr *expr_parse_number(struct expr_parser *p) {
   size_t from = p->at, digits = 0, fraction = 0;
   bool negative = p->text[p->at] == '-', point = false;
@@ -158,7 +159,8 @@ static int hex_value(const char *p) {
   return value;
 }
 
-/* The escape whose \ is at the cursor, to its last byte. Length of what it stands for, 0: error. */
+/* Reads the escape whose \ is at the cursor, to its last byte. Returns the length of what it stands
+ * for, 0 on an error. */
 static size_t parse_escape(struct expr_parser *p, char to[4]) {
   static const char from_escape[] = "\"\\'/ntrbf", meaning[] = "\"\\'/\n\t\r\b\f";
   size_t from = p->at;

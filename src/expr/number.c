@@ -162,7 +162,7 @@ struct number number_magnitude(const struct number *a) {
   return negative ? number_negate(a) : *a;
 }
 
-/* 256 bits, the lowest word first. */
+/* Multiplies to 256 bits, the lowest word first. */
 static void multiply_wide(u128 a, u128 b, uint64_t out[4]) {
   const uint64_t x[2] = {(uint64_t)a, (uint64_t)(a >> 64)};
   const uint64_t y[2] = {(uint64_t)b, (uint64_t)(b >> 64)};
@@ -204,7 +204,8 @@ enum number_status number_multiply(const struct number *a, const struct number *
   out->negative = x.negative != y.negative;
   out->exponent = x.exponent + y.exponent;
   out->exact = x.exact && y.exact;
-  /* down to 36 digits; what is cut off shows in the last of them, so that it is rounded once */
+  /* The result keeps up to 36 digits; what is cut off shows in the last of them, so that it is
+   * rounded once. */
   while (wide[3] || wide[2] || ((u128)wide[1] << 64 | wide[0]) >= power(DIGITS + 2)) {
     sticky = divide_wide_by_ten(wide) != 0 || sticky;
     out->exponent++;

@@ -28,7 +28,7 @@ static bool ref_add_name(struct expr_parser *p, struct expr *e, struct str name)
   return part != NULL;
 }
 
-/* Behind the [. */
+/* Parses an index, from after the [. */
 static bool parse_index(struct expr_parser *p, struct expr *e) {
   size_t from = p->at - 1, digits = 0;
   struct ref_part *part = ref_add_part(p, e);
@@ -63,7 +63,7 @@ static bool parse_index(struct expr_parser *p, struct expr *e) {
   return true;
 }
 
-/* The roots with parts: how many there must be, and what to write. */
+/* The roots with parts: how many there must be, and what to write instead. */
 static const struct {
   const char *name;
   size_t least, most;
@@ -145,7 +145,7 @@ static const struct function *find_function(struct expr_parser *p, struct str na
       shown.text);
 }
 
-/* .name, [...] and .function(...) behind an operand; `e` is NULL after an error. */
+/* Parses .name, [...] and .function(...) after an operand; `e` is NULL after an error. */
 static struct expr *parse_rest(struct expr_parser *p, struct expr *e) {
   while (e && p->at < p->n) {
     bool index = p->text[p->at] == '[';

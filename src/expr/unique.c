@@ -2,7 +2,7 @@
  * compared in pairs. */
 #include "expr/eval.h"
 
-/* Equal values have equal keys; false if there is no key. */
+/* Makes the key of an item: equal values have equal keys. Returns false if there is no key. */
 static bool item_key(const struct value *v, struct buf *key) {
   struct instant instant;
   switch (v->kind) {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Behind the quote that ends the string, from behind the one that begins it: a quote with an even
- * number of backslashes before it. */
+/* Returns the place after the string's closing quote: the first one with an even number of
+ * backslashes before it. `from` is after the opening quote. */
 static const char *skip_string(const char *from, const char *end) {
   for (const char *p = from; (p = memchr(p, '"', (size_t)(end - p))) != NULL; p++) {
     const char *slash = p;

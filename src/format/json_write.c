@@ -12,25 +12,26 @@
 #include <emmintrin.h>
 #endif
 
-/* ASCII that stands in a JSON string as it is. */
+/* Returns true for ASCII that stands in a JSON string as it is. */
 static bool is_plain(unsigned char c) {
   return c >= 0x20 && c < 0x7F && c != '"' && c != '\\';
 }
 
 #ifdef __SSE2__
-/* A bit for each of 16 bytes that is not plain. */
+/* Returns a bit for each of 16 bytes that is not plain. */
 static inline unsigned special_bytes(const char *p) {
   const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\'), del = _mm_set1_epi8(0x7F),
                 space = _mm_set1_epi8(0x20);
   __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
   __m128i hit = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
-                             /* signed: what is not ASCII is below a space too */
+                             /* The comparison is signed: what is not ASCII is below a space,
+                              * too. */
                              _mm_or_si128(_mm_cmpeq_epi8(v, del), _mm_cmplt_epi8(v, space)));
   return (unsigned)_mm_movemask_epi8(hit);
 }
 #endif
 
-/* How many bytes from the first on are plain. */
+/* Returns how many bytes from the first on are plain. */
 static size_t plain_run(const char *p, size_t n) {
   size_t i = 0;
 #ifdef __SSE2__
@@ -45,7 +46,7 @@ static size_t plain_run(const char *p, size_t n) {
   return i;
 }
 
-/* The short escape of an ASCII byte, NULL when it has none. */
+/* Returns the short escape of an ASCII byte, NULL if it has none. */
 static const char *short_escape(unsigned char c) {
   switch (c) {
   case '"':
@@ -72,7 +73,7 @@ static bool steers(uint32_t cp) {
          (cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
-/* buf_append where there is room. */
+/* Does what buf_append does, without a call if there is room. */
 static inline void json_write_put(struct buf *out, const char *p, size_t n) {
   if (out->max != 0 || out->cap - out->n <= n) {
     buf_append(out, p, n);
@@ -83,7 +84,7 @@ static inline void json_write_put(struct buf *out, const char *p, size_t n) {
   out->p[out->n] = '\0';
 }
 
-/* From the first byte on that may need an escape. */
+/* Writes from the first byte on that may need an escape. */
 static void write_rest(const char *p, size_t n, struct buf *out) {
   size_t from = 0, i = 0;
   while (i < n) {
@@ -108,7 +109,7 @@ static void write_rest(const char *p, size_t n, struct buf *out) {
   json_write_put(out, p + from, n - from);
 }
 
-/* With `after` behind it, a byte (0: none). */
+/* Writes a string with the byte `after` behind it (0: none). */
 static inline void write_string(const char *p, size_t n, struct buf *out, char after) {
   buf_reserve(out, n + n / 16 + 20);
 #ifdef __SSE2__
@@ -180,7 +181,8 @@ char *json_dump_text(const json_t *value, size_t flags) {
   return NULL;
 }
 
-/* `before` the first one, a comma before the others. */
+/* Writes the members, with `before` in front of the first one and a comma in front of the
+ * others. */
 static void write_members(const json_t *object, char before, struct buf *out) {
   for (void *at = json_object_iter((json_t *)object); at;
        at = json_object_iter_next((json_t *)object, at)) { /* the foreach looks each key up */

@@ -20,7 +20,7 @@ bool pointer_valid(struct str pointer) {
   return steps <= LIMIT_POINTER_STEPS;
 }
 
-/* Does a step, with its ~0 and ~1, name this member? */
+/* Returns true if a step, with its ~0 and ~1, names this member. */
 static bool step_is(struct str step, const char *key, size_t key_n) {
   size_t at = 0;
   for (size_t i = 0; i < step.n; i++, at++) {
@@ -52,7 +52,8 @@ static const json_t *pointer_member(const json_t *value, struct str step) {
   return NULL;
 }
 
-/* False: `each` wanted no more. Recursion goes as deep as the pointer has stars. */
+/* Walks a pointer; false if `each` wanted no more. Recursion goes as deep as the pointer has
+ * stars. */
 static bool pointer_walk(const json_t *value, struct str rest, pointer_fn each, void *ctx) {
   while (rest.n > 0 && value != NULL) {
     const char *end = memchr(rest.p + 1, '/', rest.n - 1);

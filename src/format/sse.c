@@ -62,7 +62,7 @@ static bool on_line(struct sse *sse, struct str line) {
   return true;
 }
 
-/* The offset of the first LF or CR, or n. */
+/* Returns the offset of the first LF or CR, or n. */
 static size_t line_length(struct str s) {
   const char *lf = memchr(s.p, '\n', s.n);
   size_t n = lf ? (size_t)(lf - s.p) : s.n;

@@ -42,7 +42,8 @@ static const struct template_var *find_var(const struct template_var *vars,
   return NULL;
 }
 
-/* The mark at p, which is '{'; the variable before it was `near`. False: it is text. */
+/* Reads the mark at p, which is '{'; the variable before it was `near`. Returns false if it is
+ * text. */
 static bool read_mark(const char *p, size_t n, const struct template_var *vars, uint32_t near,
                       struct mark *mark) {
   size_t at = 1;
@@ -94,8 +95,8 @@ static void find_marks(struct template *t, const struct template_var *vars) {
   }
 }
 
-/* Which sections are closed, read from the end: an opening mark takes the nearest closing one of
- * its variable that is still free. */
+/* Finds out which sections are closed, from the end: an opening mark takes the nearest closing one
+ * of its variable that is still free. */
 static void match_sections(struct template *t, const struct template_var *vars) {
   size_t count = 0, few[32] = {0}, *closers = few;
   while (vars[count].name.n > 0)

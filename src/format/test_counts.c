@@ -29,7 +29,7 @@ bool test_format_parse(struct str text, enum test_format *format, struct str *pa
 
 /* --- words --- */
 
-/* The number in front of a word: "3 passed" in "1 failed, 3 passed". -1: there is none. */
+/* Returns the number in front of a word: "3 passed" in "1 failed, 3 passed". -1: there is none. */
 static long number_before(struct str line, const char *word) {
   size_t word_n = strlen(word);
   for (size_t i = 0; i + word_n <= line.n; i++) {
@@ -53,7 +53,7 @@ static long or_zero(long number) {
   return number > 0 ? number : 0;
 }
 
-/* Behind what can stand before a summary: '=' and blanks. */
+/* Skips what can stand before a summary: '=' and blanks. */
 static struct str bare_summary(struct str line) {
   while (line.n > 0 && (line.p[0] == '=' || line.p[0] == ' ')) {
     line.p++;
@@ -82,7 +82,7 @@ struct test_reading {
   long files_failed; /* of jest: they could not be run, or had errors outside of tests */
 };
 
-/* A program that said that it begins and gave no summary has failed. */
+/* Counts a program that said that it begins and gave no summary as failed. */
 static void programs_end(struct test_reading *r) {
   if (r->programs_begun > r->programs_over)
     r->counts.failed += r->programs_begun - r->programs_over;
@@ -201,13 +201,13 @@ static void jest_line(struct test_reading *r, struct str line) {
       or_zero(number_before(rest, "skipped")) + or_zero(number_before(rest, "todo"));
 }
 
-/* A file with a failed test counts as failed, too. */
+/* Counts a file with a failed test as failed, too. */
 static void jest_end(struct test_reading *r) {
   if (r->counts.failed == 0)
     r->counts.failed = r->files_failed;
 }
 
-/* Behind the last '#' that stands apart: "ok 3 - see \\#12 # SKIP no net". */
+/* Returns what follows the last '#' that stands apart: "ok 3 - see \\#12 # SKIP no net". */
 static struct str tap_directive(struct str line) {
   for (size_t i = line.n; i-- > 1;)
     if (line.p[i] == '#' && line.p[i - 1] == ' ')

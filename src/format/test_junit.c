@@ -6,7 +6,7 @@
 #include <expat.h>
 #include <string.h>
 
-/* Only reports need it, so it is loaded by the first. */
+/* The library is loaded by the first report, since only reports need it. */
 static struct {
   __typeof__(XML_ParserCreate) *create;
   __typeof__(XML_ParserFree) *free;
@@ -57,7 +57,7 @@ struct junit {
   bool in_case, failed, skipped, has_doctype;
 };
 
-/* "testcase", whatever stands before it as a namespace. */
+/* Returns true for the name, whatever namespace stands before it. */
 static bool is_named(const char *element, const char *name) {
   const char *colon = strrchr(element, ':');
   return strcmp(colon != NULL ? colon + 1 : element, name) == 0;
@@ -104,7 +104,7 @@ static void junit_on_end(void *ctx, const XML_Char *name) {
     j->counts.passed++;
 }
 
-/* A report needs no document type, and entities can grow without bound. */
+/* Refuses a document type: a report needs none, and entities can grow without bound. */
 static void on_doctype(void *ctx, const XML_Char *name, const XML_Char *system_id,
                        const XML_Char *public_id, int has_internal) {
   struct junit *j = ctx;

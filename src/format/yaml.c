@@ -61,7 +61,8 @@ static void report_at_byte(struct composer *c, size_t offset, const char *what) 
   yaml_report(c, line, (int)utf8_count(c->text.p + start, offset - start) + 1, "%s", what);
 }
 
-/* Column of a tab in the white space that line `number` begins with, 0 when there is none. */
+/* Returns the column of a tab in the white space that line `number` begins with, 0 if there is
+ * none. */
 static int leading_tab(const struct composer *c, int number) {
   struct str rest = c->text, line;
   do
@@ -218,7 +219,7 @@ static const struct yaml_node *compose_scalar(struct composer *c, const yaml_eve
   node->text = arena_str(c->arena, text);
   node->all_bytes = text.n;
   if (event->start_mark.line == event->end_mark.line) {
-    /* the text as it stands, without escapes, when it is as long as its place */
+    /* The text stands as it is, without escapes, if it is as long as its place. */
     size_t width = event->end_mark.column - event->start_mark.column;
     size_t quotes = plain ? 0 : 2;
     if (width == utf8_count(text.p, text.n) + quotes)
@@ -239,7 +240,7 @@ static const struct yaml_node *compose_scalar(struct composer *c, const yaml_eve
 
 static const struct yaml_node *yaml_compose(struct composer *c, yaml_event_t *event, size_t depth);
 
-/* Growing array in the arena: doubles, the old one stays behind. */
+/* Grows an array in the arena: it doubles, and the old one stays behind. */
 static void *grown(struct composer *c, void *items, size_t count, size_t each) {
   if (count != 0 && (count < 4 || (count & (count - 1)) != 0))
     return items;
@@ -279,7 +280,7 @@ static void index_key(json_t *index, const struct yaml_node *key) {
     BUG("out of memory");
 }
 
-/* The line of this key in the map, 0 when it is new. Of many keys an index is made. */
+/* Returns the line of this key in the map, 0 if it is new. With many keys an index is made. */
 static int line_of_key(const struct yaml_node *map, const struct yaml_node *key, json_t **index) {
   if (map->count < FEW_KEYS) {
     for (size_t i = 0; i < map->count; i++)
@@ -298,7 +299,7 @@ static int line_of_key(const struct yaml_node *map, const struct yaml_node *key,
   return (int)json_integer_value(first);
 }
 
-/* Whether the pair may enter the map; reports why not. */
+/* Returns true if the pair may enter the map; reports why not. */
 static bool yaml_check_key(struct composer *c, const struct yaml_node *map,
                            const struct yaml_node *key, json_t **index) {
   if (key->kind == YAML_LIST || key->kind == YAML_MAP) {
@@ -370,7 +371,7 @@ static const struct yaml_node *compose_collection(struct composer *c, yaml_event
   return node;
 }
 
-/* The node that `event` begins; deletes the event. */
+/* Returns the node that `event` begins; deletes the event. */
 static const struct yaml_node *yaml_compose(struct composer *c, yaml_event_t *event, size_t depth) {
   const struct yaml_node *node = NULL;
   if (event->type == YAML_ALIAS_EVENT) {
@@ -386,7 +387,7 @@ static const struct yaml_node *yaml_compose(struct composer *c, yaml_event_t *ev
   return node;
 }
 
-/* The events around the one document. */
+/* Reads the events around the one document. */
 static const struct yaml_node *compose_document(struct composer *c) {
   const struct yaml_node *root = NULL;
   for (;;) {

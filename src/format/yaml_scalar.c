@@ -22,7 +22,8 @@ static bool is_one_of(struct str s, const char *const *words) {
   return false;
 }
 
-/* [-+]?digits, 0o..., 0x...: true when it has the form; *fits when it is an int64 too. */
+/* Reads [-+]?digits, 0o... or 0x...: true if the text has the form; *fits if it is an int64,
+ * too. */
 static bool parse_integer(struct str s, long long *out, bool *fits) {
   int base = 10;
   const char *digits = "0123456789";
@@ -45,8 +46,8 @@ static bool parse_integer(struct str s, long long *out, bool *fits) {
   return true;
 }
 
-/* [-+]?(.digits | digits(.digits*)?)([eE][-+]?digits)? rewritten as JSON, so that no locale has a
- * say in what the point is. */
+/* Reads [-+]?(.digits | digits(.digits*)?)([eE][-+]?digits)?, rewritten as JSON, so that no locale
+ * has a say in what the point is. */
 static bool parse_real(struct str s, double *out, bool *fits) {
   char json[512];
   size_t n = 0, i = 0, whole = 0, fraction = 0, exponent = 0;

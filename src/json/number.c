@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* exact powers of ten: a mantissa below 2^53 times or over one of them rounds once, so it is right
- * (Clinger 1990) */
+/* Exact powers of ten: a mantissa below 2^53 times or over one of them is rounded once, so it is
+ * right (Clinger 1990). */
 static const double pow10_exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -20,7 +20,7 @@ static bool jscan_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* strtod reads the locale's decimal point, so the copy gets that one */
+/* strtod reads the locale's decimal point, so the copy gets that one. */
 static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
   struct buf copy = {0};
   for (size_t i = 0; i < len; i++) {
@@ -54,7 +54,7 @@ static size_t read_digits(const char *text, size_t n, size_t i, struct jscan_par
   return i;
 }
 
-/* from behind the e */
+/* Reads an exponent, from after the e. */
 static size_t read_exponent(const char *text, size_t n, size_t i, struct jscan_parts *parts) {
   enum { EXPONENT_MAX = 100000 }; /* beyond, more digits change nothing */
   bool minus = i < n && text[i] == '-';
@@ -68,7 +68,7 @@ static size_t read_exponent(const char *text, size_t n, size_t i, struct jscan_p
   return i;
 }
 
-/* *end: after the number, or where it fails */
+/* Reads the parts of a number. *end: after the number, or where it fails. */
 static enum jscan_code read_parts(const char *text, size_t n, size_t i, struct jscan_parts *parts,
                                   size_t *end) {
   parts->minus = i < n && text[i] == '-';

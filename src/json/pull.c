@@ -22,7 +22,7 @@ static void pull_white(struct pull *at) {
     at->p++;
 }
 
-/* Behind the closing quote; the cursor stands on the opening one. */
+/* Moves past the closing quote; the cursor is on the opening one. */
 static bool pull_cross_string(struct pull *at) {
   const char *from = at->p + 1;
   for (;;) {
@@ -112,7 +112,8 @@ bool pull_open(struct pull *at, char bracket) {
   return true;
 }
 
-/* False at the closing bracket, which is crossed; else behind the comma, if one is due. */
+/* Moves to the next item, past the comma if one is due. Returns false at the closing bracket, which
+ * is passed. */
 static bool pull_next(struct pull *at, char close) {
   pull_white(at);
   if (at->p >= at->end)
@@ -191,7 +192,7 @@ struct str pull_decode(struct str raw, struct buf *scratch) {
   size_t n, end;
   if (raw.n == 0 || memchr(raw.p, '\\', raw.n) == NULL)
     return raw;
-  /* the byte behind the raw ones is the closing quote, which pull_text and pull_key crossed */
+  /* The byte after the raw ones is the closing quote, which pull_text and pull_key passed. */
   jscan_init(&js, raw.p, raw.n + 1);
   bool ok = jscan_string(&js, 0, &p, &n, &end) == JSCAN_OK;
   buf_clear(scratch);

@@ -77,7 +77,7 @@ static bool jscan_literal(const char *text, size_t n, size_t i, const char *word
   return n - i >= len && memcmp(text + i, word, len) == 0;
 }
 
-/* a literal may be cut by the end of the text: "tru" */
+/* Returns how a token is bad. A literal may be cut by the end of the text: "tru". */
 static enum jscan_code jscan_bad_token(const char *text, size_t n, size_t i, size_t *at) {
   static const char *const words[] = {"true", "false", "null"};
   *at = i;
@@ -93,7 +93,7 @@ static enum jscan_code jscan_bad_token(const char *text, size_t n, size_t i, siz
   return JSCAN_SYNTAX;
 }
 
-/* The value may need decoding too, and the key is stored after it. */
+/* Keeps the key: its value may need decoding too, and the key is stored after it. */
 static void jscan_keep_key(struct jscan *js) {
   struct buf b = js->decoded;
   js->decoded = js->decoded_key;
@@ -106,7 +106,7 @@ struct jscan_frame {
   size_t members; /* of an object: those read so far */
 };
 
-/* puts v, which it consumes, into the innermost container, or makes it the root */
+/* Puts v, which it consumes, into the innermost container, or makes it the root. */
 static void jscan_place(struct jscan_frame *top, json_t **root, const char *key, size_t key_len,
                         json_t *v) {
   int failed = 0;
@@ -150,7 +150,7 @@ value: /* at the first byte of a value; key is set when the innermost container 
       code = JSCAN_DEPTH;
       goto fail;
     }
-    /* an opener in prose is refused before anything is allocated */
+    /* An opener in prose is refused before anything is allocated. */
     size_t next = jscan_after_space(text, n, i + 1);
     if (object && depth == 0 && next < n && text[next] != '"' && text[next] != '}') {
       i = next;

@@ -12,17 +12,18 @@
 #endif
 
 #if defined(__SSE2__)
-/* A bit for each byte that is a quote, a backslash, a control character or not ASCII. */
+/* Returns a bit for each byte that is a quote, a backslash, a control character or not ASCII. */
 static int plain_ends(__m128i v) {
   const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
-  /* signed compare: bytes from 0x80 count as negative, so they are below space too */
+  /* The comparison is signed: bytes from 0x80 on count as negative, so they are below a space,
+   * too. */
   return _mm_movemask_epi8(
       _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, slash)),
                    _mm_cmplt_epi8(v, _mm_set1_epi8(0x20))));
 }
 #endif
 
-/* first byte from i that is a quote, a backslash, a control character or not ASCII */
+/* Returns the first byte from i that is a quote, a backslash, a control character or not ASCII. */
 static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
 #if defined(__SSE2__)
   while (i + 16 <= n) {
@@ -57,7 +58,7 @@ static size_t copy_plain(const char *text, size_t n, char *out) {
   return k;
 }
 
-/* four hexadecimal digits at text[i], or -1 */
+/* Returns the value of four hexadecimal digits at text[i], or -1. */
 static int hex4(const char *text, size_t n, size_t i) {
   if (n - i < 4)
     return -1;
@@ -71,14 +72,14 @@ static int hex4(const char *text, size_t n, size_t i) {
   return v;
 }
 
-/* what the byte after a backslash stands for; 0 when it is u or nothing */
+/* Returns what the byte after a backslash stands for, 0 for u or an unknown one. */
 static char simple_escape(char c) {
   static const char plain[256] = {['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
                                   ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
   return plain[(unsigned char)c];
 }
 
-/* text[*i] is the byte after the backslash; moves *i behind the escape */
+/* Reads an escape; text[*i] is the byte after the backslash. Moves *i past the escape. */
 static enum jscan_code read_escape(const char *text, size_t n, size_t *i, char out[4],
                                    size_t *len) {
   if (*i >= n)
@@ -107,7 +108,8 @@ static enum jscan_code read_escape(const char *text, size_t n, size_t *i, char o
   return JSCAN_OK;
 }
 
-/* behind the run of text that is not ASCII at text[i]; i itself when it is ill-formed there */
+/* Returns the end of the run of text that is not ASCII at text[i], i itself if it is ill-formed
+ * there. */
 static size_t wide_run(const char *text, size_t n, size_t i) {
   while (i < n && (unsigned char)text[i] >= 0x80) {
     size_t k = utf8_decode(text + i, n - i, NULL);
@@ -195,7 +197,7 @@ enum jscan_code jscan_string(struct jscan *js, size_t from, const char **p, size
   return JSCAN_OK;
 }
 
-/* Behind what is plain and the escapes of one byte, for as long as whole blocks are there. */
+/* Passes what is plain and the escapes of one byte, as long as there are whole blocks. */
 static size_t cross_blocks(const char *text, size_t n, size_t i, bool *escaped) {
 #if defined(__SSE2__)
   while (n - i > PLAIN_BLOCK) {

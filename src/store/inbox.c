@@ -57,7 +57,7 @@ static void inbox_look(struct brief *b, const struct store_ref *ref) {
   brief_deinit(&whole);
 }
 
-/* Can a session with this row be waiting for somebody? */
+/* Returns true if a session with this row may be waiting for somebody. */
 static bool row_may_ask(const struct index_row *row) {
   return row == NULL || !(row->flags & INDEX_OVER) || (row->flags & INDEX_ASKS);
 }

@@ -54,7 +54,8 @@ void store_blobs_named(const struct store_ref *ref, json_t *named) {
   (void)read_blobs(ref, name_blob, named);
 }
 
-/* Is anybody at work who may have kept a blob but not yet the record that names it? */
+/* Spares the blobs that other logs name. *busy: somebody is at work who may have kept a blob but
+ * not yet the record that names it. */
 static bool spare_used(const struct store *store, json_t *named, bool *busy, struct err *err) {
   struct store_id *ids = NULL;
   size_t count = 0;

@@ -15,7 +15,8 @@ static bool asked_is_named(const json_t *value, struct str name) {
   return json_is_string(own) && str_eq(json_view(own), name);
 }
 
-/* The movement of that name that has `of` (NULL: anything). Documents have a bounded depth. */
+/* Finds the movement of that name that has `of` (NULL: anything). Documents have a bounded
+ * depth. */
 static const json_t *movement_in(const json_t *value, struct str name, const char *of) {
   const char *key;
   size_t i;
@@ -34,7 +35,7 @@ static const json_t *movement_in(const json_t *value, struct str name, const cha
   return found;
 }
 
-/* A child's name follows its group's. */
+/* Finds a child, whose name follows its group's. */
 static const json_t *child_in(const json_t *movements, struct str name, const char *of) {
   const char *dot = memrchr(name.p, '.', name.n);
   if (dot == NULL)
@@ -43,7 +44,7 @@ static const json_t *child_in(const json_t *movements, struct str name, const ch
   return movement_in(movement_in(movements, group, NULL), child, of);
 }
 
-/* The first record holds the workflow. */
+/* Returns the first record, which holds the workflow. */
 static json_t *first_record(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
@@ -74,7 +75,7 @@ static void add_schema(json_t *item, const struct store_ref *ref) {
   json_decref(record);
 }
 
-/* The end of what was said last, where it is told in the line itself. */
+/* Takes the end of what was said last, if the line itself has it. */
 static void asked_take_words(json_t *item, struct str line) {
   static const char type[] = "\"type\":\"call_end\"";
   if (memmem(line.p, line.n < 128 ? line.n : 128, type, sizeof type - 1) == NULL)

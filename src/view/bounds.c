@@ -112,7 +112,7 @@ static void bounds_on_carried(struct bounds *b, const struct view_session *v, co
   }
 }
 
-/* "tokens", or "MOVEMENT.tokens". */
+/* Adds to "tokens" or "MOVEMENT.tokens". */
 static void add_to_budget(struct bounds *b, const struct view_session *v, const char *key,
                           const json_t *value) {
   const char *dot = strrchr(key, '.');

@@ -40,7 +40,7 @@ static int64_t folder_time(const char *text) {
   return record_time_parse(text, &ms) ? ms : 0;
 }
 
-/* How the judgments of a long log were decided is known once it has stopped or ended. */
+/* Keeps how the judgments of a long log were decided, known once it has stopped or ended. */
 static void keep_methods(struct view_row *row, const json_t *methods) {
   const char *name;
   json_t *count;
@@ -79,7 +79,7 @@ static void keep_spent(struct view_row *row, const json_t *spent) {
   row->unpriced = json_at(spent, "unpriced") != NULL;
 }
 
-/* Commands are programs of the workflow, no providers. */
+/* Keeps the names of providers. Commands are programs of the workflow, not providers. */
 static void keep_providers(struct view_folder *f, struct view_row *row, const json_t *spent) {
   struct buf text = {0};
   const char *name;

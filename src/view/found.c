@@ -24,8 +24,8 @@ struct finding {
   struct buf pointer;
 };
 
-/* The longest piece of the needle that stands in a line of JSON as it is. Of what json_write
- * escapes all begin with one of four bytes: then nothing beyond ASCII is taken. */
+/* Finds the longest piece of the needle that stands in a line of JSON as it is. All that json_write
+ * escapes begins with one of four bytes: if one is there, nothing beyond ASCII is taken. */
 static void plain_piece(const char *needle, char piece[NEEDLE_BYTES + 1]) {
   size_t best = 0, best_n = 0, from = 0;
   unsigned most = strpbrk(needle, "\xC2\xD8\xE2\xEF") != NULL ? 0x7E : 0xFF;
@@ -45,7 +45,7 @@ static void plain_piece(const char *needle, char piece[NEEDLE_BYTES + 1]) {
   piece[best_n] = '\0';
 }
 
-/* A piece of a text that begins and ends between characters, without line breaks. */
+/* Returns a piece of a text that begins and ends between characters, without line breaks. */
 static struct str excerpt(struct view_found *found, const char *p, size_t from, size_t to) {
   while (from < to && ((unsigned char)p[from] & 0xC0) == 0x80)
     from++;

@@ -13,7 +13,7 @@
 
 enum { TAIL_BYTES = 80 }; /* of a line: its hash stands there */
 
-/* The text of a member near the beginning of a line, as segue writes it. */
+/* Returns the text of a member near the beginning of a line, as segue writes it. */
 static struct str near_begin(struct str line, const char *key) {
   size_t n = strlen(key);
   struct str head = {line.p, line.n < 240 ? line.n : 240};
@@ -111,7 +111,8 @@ json_t *view_raws_json(const struct book *book, uint64_t after, size_t max, size
   return out;
 }
 
-/* Does the beginning of a line name this call? Lines of other calls need not be read whole. */
+/* Returns true if the beginning of a line names this call: other calls' lines need not be read
+ * whole. */
 static bool names_call(const struct book *book, const struct book_place *place, long call) {
   char head[240], word[40];
   size_t n = place->bytes < sizeof head ? place->bytes : sizeof head;

@@ -17,7 +17,7 @@ const char *skim_method_name(int method) {
   return method < STAGE_COUNT ? judge_stage_match_method((enum judge_stage)method) : "no rule";
 }
 
-/* The beginning of the task in a first record. Nothing is built from the workflow in it. */
+/* Returns the beginning of the task in a first record. Nothing is built from the workflow in it. */
 static struct str task_in(struct str line, struct buf *scratch) {
   struct pull at = pull_of(line);
   struct str key, raw = {0};

@@ -57,7 +57,8 @@ static struct spans_call *find_call(struct spans *s, long turn, long call, int64
   return &s->calls[s->count++];
 }
 
-/* A provider that is to be left alone is waited for like the time of the next attempt. */
+/* Returns true for a provider that is to be left alone: it is waited for like the time of the next
+ * attempt. */
 static bool is_back_off(struct str reason) {
   return str_eq_c(reason, "cooldown") || str_eq_c(reason, "circuit_open");
 }

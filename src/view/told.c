@@ -48,7 +48,7 @@ static void told_parts(void *ctx, bool begin) {
   told->parts = begin;
 }
 
-/* The last text that was these bytes, as far as it was kept. */
+/* Finds the last text that was these bytes, as far as it was kept. */
 static struct view_piece *told_find(struct view_told *told, struct str text) {
   for (size_t i = told->count; i-- > 0;) {
     struct view_piece *p = &told->pieces[i];

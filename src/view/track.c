@@ -27,12 +27,13 @@ static bool track_begin(struct track *t, struct err *err) {
   return true;
 }
 
-/* Nothing has changed that a log shows. */
+/* Returns true if nothing has changed that a log shows. */
 static bool is_fresh(const struct track *t, uint64_t bytes, uint64_t written, bool owned) {
   return t->read && bytes == t->bytes && written == t->written && owned == t->owned;
 }
 
-/* A log only grows: one that is as long as before and yet was written to is a different one. */
+/* Returns true for a different log: a log only grows, so one that is as long as before and yet was
+ * written to is another one. */
 static bool is_other(const struct track *t, uint64_t bytes, uint64_t written) {
   return bytes < t->bytes || (bytes == t->bytes && written != t->written);
 }

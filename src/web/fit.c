@@ -44,7 +44,7 @@ struct str fit_text(struct arena *arena, struct str text, size_t max) {
   return fit_rest(arena, text, 0, max);
 }
 
-/* The bytes that each of `count` texts may cost. */
+/* Returns the bytes that each of `count` texts may cost. */
 static size_t fit_share(size_t count, size_t most) {
   size_t share = LIMIT_REPORT_SAID_BYTES / (count > 0 ? count : 1);
   if (share > most)

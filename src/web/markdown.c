@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Does the character at `i` have a meaning in Markdown there? A bare URL would become a link. */
+/* Returns true if the character at `i` has a meaning in Markdown there. A bare URL would become a
+ * link. */
 static bool is_markup(struct str text, size_t i) {
   char c = text.p[i];
   bool begins = i == 0 || (i < 12 && strspn(text.p, "0123456789") == i);

@@ -284,7 +284,7 @@ static void put_sign_and_status(struct html *h, struct str status, enum view_cla
   html_text(h, status);
 }
 
-/* "": it has no colour of its own. */
+/* Returns the status's colour, "" if it has none of its own. */
 static const char *status_colour(enum view_class class) {
   switch (class) {
   case VIEW_FAILED:

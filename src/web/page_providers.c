@@ -98,7 +98,7 @@ static void put_provider(struct html *h, const struct page_ask *ask, const json_
   HTML(h, "</td></tr>");
 }
 
-/* The provider is a program that is not installed here, and no call waits for it. */
+/* Returns true for a program that is not installed here and that no call waits for. */
 static bool is_absent(const json_t *p) {
   return json_is_false(json_at(p, "installed")) && json_integer_value(json_at(p, "waiting")) == 0;
 }

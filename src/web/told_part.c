@@ -67,7 +67,7 @@ static void put_marks_key(struct html *h, const struct view_piece *p) {
   HTML(h, "</p>");
 }
 
-/* An origin reads "record 33#/text, 1.2 KiB": finds the place in it. */
+/* Finds the place in an origin such as "record 33#/text, 1.2 KiB". */
 static struct str place_in(struct str origin) {
   static const char word[] = "record ";
   const char *comma = memchr(origin.p, ',', origin.n);
