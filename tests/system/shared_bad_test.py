@@ -11,6 +11,7 @@ import threading
 import time
 
 import shared_daemon_test
+from shared_copy_test import made_up
 from shared_daemon_test import STOPS, Fleet
 from support import WAIT_S, end_of, expect, main, need_build
 
@@ -194,6 +195,22 @@ def a_server_that_trickles():
                 connection.close()
 
 
+def removed_while_it_is_checked():
+    """A session that is gone from one look of the check to the next, at each of them, is no error."""
+    with Fleet("30s") as fleet:
+        sid = "01990000-0000-7000-8000-000000000001"
+        done = fleet.segue("store", "import", fleet.file(f"{sid}.ndjson", made_up(sid, [])))
+        expect(done.returncode == 0, done)
+        fleet.sql("DO $$ BEGIN CREATE ROLE checks LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; GRANT segue_worker TO checks; "
+                  "CREATE SEQUENCE segue.looks; GRANT ALL ON segue.looks TO checks; ALTER TABLE segue.session ENABLE ROW LEVEL SECURITY")
+        for last in range(7):
+            fleet.sql("ALTER SEQUENCE segue.looks RESTART; DROP POLICY IF EXISTS seen ON segue.session; "
+                      f"CREATE POLICY seen ON segue.session USING (nextval('segue.looks') <= {last})")
+            done = fleet.segue("store", "check", "--store", SERVER.url(database_of(fleet), user="checks"))
+            expect(done.returncode == 0 and done.stderr == b"" and b" 0 with a problem" in done.stdout, last, done)
+        expect(int(fleet.sql("SELECT last_value FROM segue.looks")) < 6, "looks")
+
+
 def two_with_one_name():
     """Two daemons of one machine need a socket each; their ids differ, whatever they are called."""
     with Fleet("30s") as fleet:
@@ -304,6 +321,6 @@ if __name__ == "__main__":
     postgres.need()
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
-        status = main([too_many_connections, addresses_that_lead_nowhere, read_only, changed_by_hand, missing_rights, a_server_that_trickles,
+        status = main([too_many_connections, addresses_that_lead_nowhere, read_only, changed_by_hand, missing_rights, a_server_that_trickles, removed_while_it_is_checked,
                        two_with_one_name, hostile_bytes, certificates, each_version_is_brought_up_to_date])
     sys.exit(status)

@@ -187,10 +187,11 @@ static bool check_one(struct store *store, struct pg_base *pg, const char *id, b
     return none;
   }
   PGresult *row = NULL;
-  bool ok = read_end(&ref, &end, err);
+  bool gone = !read_end(&ref, &end, err) && err->code == ERR_NOT_FOUND;
+  bool ok = gone || err->code == ERR_NONE;
   if (ok)
     row = ask_row(pg, id, shared_rest_of(&end.brief), err);
-  ok = ok && row != NULL;
+  ok = ok && row != NULL && (!gone || conn_rows(row) == 0);
   found->records = end.seq;
   bool still = ok && conn_rows(row) == 1 &&
                conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE);
