@@ -49,7 +49,7 @@ static void difference_on_diff(void *ctx, struct git_answer *answer) {
   struct difference_job *job = ctx;
   struct buf diff = {0};
   size_t max = job->how.all ? LIMIT_TREE_DIFF_ALL_BYTES : LIMIT_TREE_DIFF_BYTES;
-  bool cut = trees_take_diff(answer, max, &diff) || job->trees.more_paths;
+  bool cut = trees_take_diff(answer, job->how.from, max, &diff) || job->trees.more_paths;
   job->bytes = answer->exit == 0 ? answer->out.n : 0;
   difference_over(job, buf_view(&diff), cut, answer->ran ? NULL : buf_c(&answer->err));
   buf_deinit(&diff);

@@ -29,6 +29,7 @@ typedef void (*difference_done)(void *ctx, struct server_request *r,
 struct difference_ask {
   struct process_table *processes;
   bool all;    /* up to LIMIT_TREE_DIFF_ALL_BYTES of it */
+  size_t from; /* so many bytes are left out before it */
   bool checks; /* the log against its chain, which reads all of it */
   difference_done done;
   void *ctx;

@@ -21,8 +21,9 @@ static void put_changed_line(struct html *h, struct str line, bool head) {
   }
 }
 
-static void put_lines(struct html *h, struct str diff) {
-  bool head = true; /* in the lines that name a file, up to its first hunk */
+/* begins: with the lines that name a file. */
+static void put_lines(struct html *h, struct str diff, bool begins) {
+  bool head = begins; /* in these lines, up to the first hunk */
   HTML(h, "<pre class=diff>");
   while (diff.n > 0) {
     struct str line = str_next_line(&diff);
@@ -32,6 +33,27 @@ static void put_lines(struct html *h, struct str diff) {
   HTML(h, "</pre>");
 }
 
+/* Leads to what is before and behind a piece of many changes. */
+static void put_pieces(struct html *h, const struct page_ask *ask) {
+  struct buf next = {0};
+  size_t end = ask->diff_from + ask->diff.n;
+  if (ask->diff.n >= ask->diff_bytes)
+    return;
+  HTML(h, "<p>");
+  html_printf(h, "Bytes %zu to %zu of %zu. ", ask->diff_from + (ask->diff.n > 0), end,
+              ask->diff_bytes);
+  if (ask->diff_from > 0)
+    HTML(h, "<a href=\"?all=1\">The first ones</a> ");
+  buf_printf(&next, "%zu", end);
+  if (ask->diff.n > 0 && end < ask->diff_bytes) {
+    HTML(h, "<a");
+    HTML_LINK(h, "?all=1&amp;from=", buf_view(&next), "");
+    HTML(h, ">The next ones</a>");
+  }
+  HTML(h, "</p>");
+  buf_deinit(&next);
+}
+
 unsigned page_changes(const struct page_ask *ask, struct buf *out) {
   struct html h = page_html(ask, out);
   page_begin(&h, "Changes", NULL);
@@ -39,7 +61,7 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
     part_damaged(&h, "This log", ask->sound, str_from(ask->damage));
   HTML(&h, "<p><a href=\"./\">The session</a></p>");
   if (ask->diff.n > 0 || ask->diff_bytes > 0) {
-    put_lines(&h, ask->diff);
+    put_lines(&h, ask->diff, ask->diff_from == 0);
   } else {
     HTML(&h, "<p>git shows no changed lines");
     html_printf(&h, "%s%s: ", ask->diff_why != NULL ? ": " : "",
@@ -50,6 +72,8 @@ unsigned page_changes(const struct page_ask *ask, struct buf *out) {
   const struct part_cut cut = {
       .shown = ask->diff.n, .bytes = ask->diff_bytes, .whole_page = !ask->all};
   part_cut(&h, &cut);
+  if (ask->all)
+    put_pieces(&h, ask);
   if (ask->diff_more_files)
     HTML(&h, "<p>It changed more files than this page compares.</p>");
   HTML(&h, "<p class=dim>From the checked-out commit (in a worktree: the commit it began from) to "

@@ -71,6 +71,7 @@ struct page_ask {
   size_t said_count;
   struct str diff;      /* of PAGE_CHANGES: what git tells */
   size_t diff_bytes;    /* of all of it */
+  size_t diff_from;     /* so many of them are before it */
   bool diff_more_files; /* git was not asked about every file */
   const char *diff_why; /* git could not be asked; or NULL */
   uint64_t sound;       /* records of its log */

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The lines that a session changed: by the API and in the window, with a daemon and without."""
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -63,6 +65,27 @@ def by_the_api():
         expect(status == 200 and told["error"].encode() in page.replace(b"&#39;", b"'"), told, page)
         os.rename(box.cwd + "-gone", box.cwd)
         box.check_all()
+        box.end()
+
+
+def in_pieces():
+    """Of changes of more than 1 MiB each line stands on one of the pages, which lead to each other."""
+    with WebBox() as box:
+        repository(box)
+        box.serve()
+        sid = box.submit(box.file("changes.yaml", WORKFLOW.replace("30000", "400000")))
+        box.wait_status(sid, "stopped")
+        window, query, lines, pages = box.window(), "?all=1", [], 0
+        while query:
+            status, _, page = window.ask("GET", f"s/{sid}/changes{query}")
+            expect(status == 200, query, status)
+            lines += re.findall(r"<ins>\+(\d+)</ins>", page.decode())
+            on = re.search(r'<a href="(\?all=1&amp;from=\d+)">The next ones</a>', page.decode())
+            query, pages = html.unescape(on[1]) if on else "", pages + 1
+        expect(lines == [str(n) for n in range(1, 400001)] and pages > 2, len(lines), pages)
+        expect(b'<a href="?all=1">The first ones</a>' in page, page[-2000:])
+        for odd in ("99999999", "-1", "x", "5"):
+            expect(window.ask("GET", f"s/{sid}/changes?all=1&from={odd}")[0] == 200, odd)
         box.end()
 
 
@@ -138,4 +161,4 @@ def without_a_daemon():
 
 
 if __name__ == "__main__":
-    sys.exit(main([by_the_api, a_log_steers_no_option_of_git, bytes_that_are_no_text, of_one_that_changed_nothing, without_a_daemon]))
+    sys.exit(main([by_the_api, in_pieces, a_log_steers_no_option_of_git, bytes_that_are_no_text, of_one_that_changed_nothing, without_a_daemon]))

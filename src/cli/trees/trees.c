@@ -107,7 +107,7 @@ void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut) {
   if (!trees_read(&t, ref, &ignored))
     return;
   if (trees_ask_diff(&t, &ask) && git_now(&ask, &answer, &ignored)) {
-    *cut = trees_take_diff(&answer, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths;
+    *cut = trees_take_diff(&answer, 0, LIMIT_TREE_DIFF_BYTES, out) || t.more_paths;
     git_answer_deinit(&answer);
   }
   trees_deinit(&t);

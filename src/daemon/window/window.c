@@ -243,6 +243,13 @@ static void get_integrity(void *ctx, struct server_request *r) {
   take_page(ctx, r, PAGE_INTEGRITY);
 }
 
+/* Where in the changes a page begins. */
+static size_t changes_from(const struct server_request *r) {
+  const char *given = server_query(r, "from");
+  long from = 0;
+  return given != NULL && str_to_long(str_from(given), &from) && from > 0 ? (size_t)from : 0;
+}
+
 static void window_on_changes(void *ctx, struct server_request *r,
                               const struct difference *difference) {
   struct window *w = ctx;
@@ -252,6 +259,7 @@ static void window_on_changes(void *ctx, struct server_request *r,
                          .diff = difference->diff,
                          .all = server_query(r, "all") != NULL,
                          .diff_bytes = difference->bytes,
+                         .diff_from = changes_from(r),
                          .diff_more_files = difference->more_files,
                          .diff_why = difference->why,
                          .sound = difference->sound,
@@ -281,6 +289,7 @@ static void get_changes(void *ctx, struct server_request *r) {
   struct store_ref ref;
   const struct difference_ask ask = {.processes = w->options.processes,
                                      .all = server_query(r, "all") != NULL,
+                                     .from = changes_from(r),
                                      .checks = true,
                                      .done = window_on_changes,
                                      .ctx = w};
@@ -439,6 +448,7 @@ static const char *const audit_query[] = {"q", NULL};
 static const char *const behind_query[] = {"of", "what", "k1", "k2", "k3", "q", "from", NULL};
 static const char *const session_query[] = {"from", "failed", NULL};
 static const char *const whole_query[] = {"all", NULL};
+static const char *const changes_query[] = {"all", "from", NULL};
 static const char *const records_query[] = {"from", NULL};
 static const char *const text_query[] = {"ref", "from", NULL};
 static const char *const find_query[] = {"q", NULL};
@@ -449,7 +459,7 @@ static const struct server_route window_routes[] = {
     {"GET", "inbox", "what waits for a person", TAKES_NOTHING, NULL, window_get_inbox},
     {"GET", "s/{id}/", "a session", TAKES_NOTHING, session_query, get_session_page},
     {"GET", "s/{id}/integrity", "verify its log", TAKES_NOTHING, NULL, get_integrity},
-    {"GET", "s/{id}/changes", "the lines it changed", TAKES_NOTHING, whole_query, get_changes},
+    {"GET", "s/{id}/changes", "the lines it changed", TAKES_NOTHING, changes_query, get_changes},
     {"GET", "s/{id}/records", "its records", TAKES_NOTHING, records_query, get_records},
     {"GET", "s/{id}/text", "one text of it", TAKES_NOTHING, text_query, get_text_page},
     {"GET", "s/{id}/find", "find a text in it", TAKES_NOTHING, find_query, get_find},

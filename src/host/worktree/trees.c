@@ -212,14 +212,15 @@ bool trees_ask_diff(const struct trees *t, struct git_ask *ask) {
   return n > 8;
 }
 
-bool trees_take_diff(const struct git_answer *answer, size_t max, struct buf *out) {
+bool trees_take_diff(const struct git_answer *answer, size_t from, size_t max, struct buf *out) {
   struct str text = buf_view(&answer->out);
-  if (answer->exit != 0)
+  if (answer->exit != 0 || from >= text.n)
     return false;
+  text = (struct str){text.p + from, text.n - from};
   bool cut = text.n > max;
   if (cut) {
     const char *last = memrchr(text.p, '\n', max);
-    text.n = last != NULL ? (size_t)(last + 1 - text.p) : 0;
+    text.n = last != NULL ? (size_t)(last + 1 - text.p) : max;
   }
   buf_str(out, text);
   return cut;

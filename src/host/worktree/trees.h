@@ -49,8 +49,8 @@ bool trees_is_there(const char *folder);
 
 /* False: no changes are known. The words are borrowed from t. */
 bool trees_ask_diff(const struct trees *t, struct git_ask *ask);
-/* Appends whole lines, at most max bytes; none without a repository or a commit. True: there are
- * more. */
-bool trees_take_diff(const struct git_answer *answer, size_t max, struct buf *out);
+/* Appends whole lines from this byte on, at most max bytes (of a longer line only these); none
+ * without a repository or a commit. True: there are more. */
+bool trees_take_diff(const struct git_answer *answer, size_t from, size_t max, struct buf *out);
 
 #endif
