@@ -4,6 +4,7 @@
 #include "audit/rows_internal.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/record.h"
 #include "store/line.h"
 #include "store/reader.h"
@@ -78,6 +79,8 @@ static enum rows_log rows_line(struct rows *rows, struct str line) {
     return rows_refuse(rows, ROWS_NEWER, "its version is newer");
   if (!rows->proven && !line_check(line, rows->hash, next, &err))
     return rows_refuse(rows, ROWS_TAMPERED, err.text);
+  if (!rows->proven && (memchr(line.p, '\0', line.n) != NULL || !utf8_valid(line.p, line.n)))
+    return rows_refuse(rows, ROWS_TAMPERED, "it is not text");
   if (!readable || head.v != RECORD_VERSION || head.seq != (int64_t)rows->records + 1)
     return rows_refuse(rows, ROWS_TAMPERED, "it is not the next record");
   switch (rows_take(rows, line, &head)) {

@@ -267,6 +267,10 @@ def hostile():
                      b'{"v":1,"seq":2,"ts":"x","type":"judgment" "turn"}'[:-1], b'[1'):
             digest = hashlib.sha256(log.hash.encode() + body).hexdigest().encode()
             bad("tampered", log.bytes() + body + b',"hash":"' + digest + b'"}\n')
+        for byte in (b"\xff", b"\0", b"\xed\xa0\x80"):  # right hashes over what is no text
+            body = b'{"v":1,"seq":2,"ts":"x","type":"judgment","turn":1,"reason":"' + byte + b'","stages":[]'
+            digest = hashlib.sha256(log.hash.encode() + body).hexdigest().encode()
+            bad("tampered", log.bytes() + body + b',"hash":"' + digest + b'"}\n')
         bad("foreign", b"hello\n")
         bad("foreign", b'{"v":1,"type":"turn_start"}\n')
         bad("foreign", os.urandom(5000).replace(b"\n", b"") + b"\n")
