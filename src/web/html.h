@@ -17,9 +17,10 @@
 
 struct html {
   struct buf *out;
-  const char *root; /* of the window's addresses: "/w/RANDOM/"; NULL in a file */
-  bool daemon;      /* there is one, so that its pages are linked */
-  int64_t now_ms;   /* real time, for ages; 0 in a file: times stand in full */
+  const char *root;    /* of the window's addresses: "/w/RANDOM/"; NULL in a file */
+  const char *session; /* that the page is about: its id; or NULL */
+  bool daemon;         /* there is one, so that its pages are linked */
+  int64_t now_ms;      /* real time, for ages; 0 in a file: times stand in full */
   bool in_tag;
 };
 

@@ -17,12 +17,17 @@
 #include <string.h>
 
 struct html page_html(const struct page_ask *ask, struct buf *out) {
-  return (struct html){.out = out, .root = ask->root, .daemon = ask->daemon, .now_ms = ask->now_ms};
+  return (struct html){.out = out,
+                       .root = ask->root,
+                       .session = ask->id,
+                       .daemon = ask->daemon,
+                       .now_ms = ask->now_ms};
 }
 
 void page_begin(struct html *h, const char *title, const char *watch) {
   struct buf text = {0};
-  buf_printf(&text, "%s - segue", title);
+  bool names = h->session != NULL && h->session[0] != '\0' && strstr(title, h->session) == NULL;
+  buf_printf(&text, "%s%s%s - segue", title, names ? " - " : "", names ? h->session : "");
   part_begin_page(h, buf_view(&text), watch);
   HTML(h, "<h1>");
   html_puts(h, title);

@@ -266,6 +266,7 @@ static void window_on_changes(void *ctx, struct server_request *r,
                          .damage = difference->damage};
   struct buf page = {0};
   (void)snprintf(ask.root, sizeof ask.root, "%s", w->pass.path);
+  (void)snprintf(ask.id, sizeof ask.id, "%s", server_part(r));
   unsigned status = page_write(&ask, &page);
   server_reply(r, status, "text/html; charset=utf-8", buf_view(&page));
   buf_deinit(&page);
