@@ -33,7 +33,7 @@ def axe_script(folder):
 
 
 class Browser:
-    def __init__(self, width=1280, height=900, dark=False, scripts=True):
+    def __init__(self, width=1280, height=900, dark=False, scripts=True, more=()):
         self.home = tempfile.mkdtemp(prefix="segue-browser-")
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL, text=True,
@@ -46,7 +46,7 @@ class Browser:
         self.base = f"http://127.0.0.1:{port}"
         arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update",
-                     f"--window-size={width},{height}", f"--user-data-dir={self.home}/profile"]
+                     f"--window-size={width},{height}", f"--user-data-dir={self.home}/profile", *more]
         if dark:
             arguments.append("--force-dark-mode")
         options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}}

@@ -377,6 +377,33 @@ def other_origin():
         box.end()
 
 
+def rebound():
+    """A name from elsewhere that now means this machine: a browser that is let in gets and changes nothing by it."""
+    if not browser.CAN:
+        print("  no chromium and chromedriver: skipped")
+        return
+    with WebBox() as box, browser.Browser(more=["--host-resolver-rules=MAP evil.test 127.0.0.1"]) as b:
+        box.serve()
+        sid = box.submit(*simple(box, 20000))
+        b.open(box.code())
+        b.wait("return document.querySelector('h1') && document.querySelector('h1').textContent == 'Sessions'")
+        evil = b.run("return location.href").replace("127.0.0.1", "evil.test")
+        b.open(evil)
+        expect(b.run("return location.host").startswith("evil.test:"))
+        expect(b.run("return document.body.innerText").strip() == "There is nothing here.")
+        tried = b.ask("POST", "/execute/async", {"script": """
+          const done = arguments[arguments.length - 1], out = [];
+          (async () => { for (const [method, path] of [['GET', ''], ['GET', 'audit'], ['GET', 'judgments.csv?of=all'],
+              ['POST', 's/' + arguments[1] + '/cancel'], ['POST', 'enter']])
+            out.push((await fetch(arguments[0] + path, method == 'GET' ? {} : {method, body: '{}',
+              headers: {'Content-Type': 'application/json', 'X-Segue': '1'}})).status);
+            done(out); })();""", "args": [evil, sid]})
+        expect(set(tried) == {404}, tried)
+        expect(box.get("/v1/sessions/" + sid)["status"] == "running", "it was cancelled from elsewhere")
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
 def the_file():
     """The browser is given a file of mode 0600: the code is in no argument."""
     with WebBox() as box:
@@ -401,4 +428,4 @@ def the_file():
 
 if __name__ == "__main__":
     sys.exit(main([off_by_default, proxy, codes, browsers_are_bounded, door, read_only, other_users, bounds,
-                   many_pages, other_origin, the_file]))
+                   many_pages, other_origin, rebound, the_file]))
