@@ -12,24 +12,12 @@
 #include <cmocka.h>
 
 #include "gbnf/gbnf.h"
+#include "support/data.h"
 #include "support/gbnf_grammar.h"
-
-/* JSON with ' for ". */
-static json_t *parse(const char *text) {
-  char copy[8192];
-  size_t n = strlen(text);
-  assert_true(n < sizeof copy);
-  for (size_t i = 0; i <= n; i++)
-    copy[i] = text[i] == '\'' ? '"' : text[i];
-  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-  if (!value)
-    fail_msg("not JSON: %s", copy);
-  return value;
-}
 
 static enum gbnf_status convert(const char *schema, const struct gbnf_opts *opts,
                                 struct gbnf_result *result) {
-  json_t *doc = parse(schema);
+  json_t *doc = data_json(schema);
   enum gbnf_status status = gbnf_convert(doc, opts, result);
   json_decref(doc); /* the result keeps what it needs */
   return status;
@@ -135,7 +123,7 @@ static void refusals_say_where_and_why(void **state) {
 static void external_schemas_come_from_the_registry(void **state) {
   (void)state;
   struct schema_registry *registry = schema_registry_new();
-  json_t *doc = parse("{'$defs':{'n':{'type':'integer','minimum':3}}}");
+  json_t *doc = data_json("{'$defs':{'n':{'type':'integer','minimum':3}}}");
   schema_registry_add(registry, "https://example.org/common.json", doc);
   json_decref(doc);
   struct gbnf_opts opts = {.registry = registry};

@@ -10,25 +10,13 @@
 #include <cmocka.h>
 
 #include "render/describe.h"
+#include "support/data.h"
 
 #define DRAFT_07   "http://json-schema.org/draft-07/schema"
 #define DRAFT_2019 "https://json-schema.org/draft/2019-09/schema"
 
-/* JSON with ' for ". */
-static json_t *parse(const char *text) {
-  char copy[8192];
-  size_t n = strlen(text);
-  assert_true(n < sizeof copy);
-  for (size_t i = 0; i <= n; i++)
-    copy[i] = text[i] == '\'' ? '"' : text[i];
-  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-  if (!value)
-    fail_msg("not JSON: %s", copy);
-  return value;
-}
-
 static struct schema *compile(const char *text, const char *draft) {
-  json_t *doc = parse(text);
+  json_t *doc = data_json(text);
   struct schema_opts opts = {.default_draft = draft};
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
@@ -383,7 +371,7 @@ static void compact_schema(void **state) {
            "\"x-own\":{\"title\":\"kept\"},\"minProperties\":1.0}\n");
   describe_free(out);
   assert_int_equal(describe_json(schema, true, &out), SCHEMA_OK);
-  json_t *doc = parse(text), *again = json_loads(out, 0, NULL);
+  json_t *doc = data_json(text), *again = json_loads(out, 0, NULL);
   assert_true(json_equal(doc, again));
   json_decref(doc);
   json_decref(again);

@@ -11,22 +11,10 @@
 
 #include "render/example.h"
 #include "render/pattern_sample.h"
-
-/* JSON with ' for ". */
-static json_t *parse(const char *text) {
-  char copy[8192];
-  size_t n = strlen(text);
-  assert_true(n < sizeof copy);
-  for (size_t i = 0; i <= n; i++)
-    copy[i] = text[i] == '\'' ? '"' : text[i];
-  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-  if (!value)
-    fail_msg("not JSON: %s", copy);
-  return value;
-}
+#include "support/data.h"
 
 static struct schema *compile(const char *text, bool formats) {
-  json_t *doc = parse(text);
+  json_t *doc = data_json(text);
   struct schema_opts opts = {.assert_formats = formats};
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, &opts, &errors, NULL);
@@ -44,7 +32,7 @@ struct example_case {
 static void expect_example(const struct example_case *c, bool formats) {
   struct schema *schema = compile(c->schema, formats);
   struct example_trouble trouble;
-  json_t *value, *wanted = c->example ? parse(c->example) : NULL;
+  json_t *value, *wanted = c->example ? data_json(c->example) : NULL;
   if (example_make(schema, &value, &trouble) != EXAMPLE_OK)
     fail_msg("%s: %s: %s", c->schema, trouble.pointer, trouble.message);
   assert_true(schema_valid(schema, value));

@@ -2,6 +2,7 @@
 #include "schema/lint.h"
 
 #include "base/buf.h"
+#include "support/data.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,17 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static json_t *parse(const char *text) { /* ' for " */
-  char *copy = strdup(text);
-  for (char *p = copy; *p; p++)
-    *p = *p == '\'' ? '"' : *p;
-  json_t *value = json_loads(copy, JSON_DECODE_ANY, NULL);
-  if (value == NULL)
-    fail_msg("%s", text);
-  free(copy);
-  return value;
-}
 
 #define ONE(member)                                                                                \
   "{'type':'object','properties':{'a':" member "},'required':['a'],'maxProperties':3}"
@@ -72,7 +62,7 @@ static void warnings(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema_errors found = {0};
     struct buf all = {0};
-    json_t *doc = parse(cases[i].schema);
+    json_t *doc = data_json(cases[i].schema);
     schema_lint(doc, false, &found);
     for (size_t k = 0; k < found.count; k++)
       buf_printf(&all, "%s:%s ", found.items[k].path, found.items[k].keyword);
@@ -92,9 +82,10 @@ static void warnings(void **state) {
 static void hostile_schemas_end(void **state) {
   (void)state;
   struct schema_errors found = {0};
-  json_t *doc = parse("{'properties':{'a':{'$ref':'#/$defs/d'}},'required':['a'],'$defs':{'d':{"
-                      "'anyOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'},{'$ref':'#/$defs/e'}]},"
-                      "'e':{'allOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'}]}}}");
+  json_t *doc =
+      data_json("{'properties':{'a':{'$ref':'#/$defs/d'}},'required':['a'],'$defs':{'d':{"
+                "'anyOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'},{'$ref':'#/$defs/e'}]},"
+                "'e':{'allOf':[{'$ref':'#/$defs/d'},{'$ref':'#/$defs/d'}]}}}");
   schema_lint(doc, false, &found);
   schema_errors_deinit(&found);
   json_decref(doc);

@@ -11,23 +11,11 @@
 #include <cmocka.h>
 
 #include "schema/schema.h"
+#include "support/data.h"
 
 #define JUDGMENT                                                                                   \
   "{'type':'object','properties':{'step':{'type':'integer','enum':[0,1,2]},'reason':{'type':"      \
   "'string'}},'required':['step','reason'],'additionalProperties':false}"
-
-/* JSON with ' for ". */
-static json_t *parse(const char *text) {
-  char copy[8192];
-  size_t n = strlen(text);
-  assert_true(n < sizeof copy);
-  for (size_t i = 0; i <= n; i++)
-    copy[i] = text[i] == '\'' ? '"' : text[i];
-  json_t *value = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-  if (!value)
-    fail_msg("not JSON: %s", copy);
-  return value;
-}
 
 /* The errors as lines "path: message [pointer|schema path|keyword]", or the status. */
 static char *lines_of(const struct schema_errors *errors, enum schema_status status) {
@@ -44,7 +32,7 @@ static char *lines_of(const struct schema_errors *errors, enum schema_status sta
 
 static char *check_with(const struct schema_opts *opts, const char *schema_text,
                         const char *value_text) {
-  json_t *doc = parse(schema_text), *value = parse(value_text);
+  json_t *doc = data_json(schema_text), *value = data_json(value_text);
   struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(doc, opts, &errors, &status);
@@ -370,7 +358,7 @@ static void known_keywords(void **state) {
                {"{'$ref':'#'}", true},
                {"{'x':1,'enum':[]}", true}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    json_t *doc = parse(cases[i].schema);
+    json_t *doc = data_json(cases[i].schema);
     assert_int_equal(schema_has_known_keyword(doc), cases[i].known);
     json_decref(doc);
   }
@@ -379,7 +367,7 @@ static void known_keywords(void **state) {
 
 static json_t *load_one(void *arg, const char *uri) {
   ++*(int *)arg;
-  return strcmp(uri, "https://e.example/dir/int.json") ? NULL : parse("{'type':'integer'}");
+  return strcmp(uri, "https://e.example/dir/int.json") ? NULL : data_json("{'type':'integer'}");
 }
 
 static void registries(void **state) {
@@ -387,7 +375,7 @@ static void registries(void **state) {
   int asked = 0;
   struct schema_registry *registry = schema_registry_new();
   struct schema_opts opts = {.registry = registry};
-  json_t *doc = parse("{'$id':'https://e.example/known','$defs':{'a':{'minimum':3}}}");
+  json_t *doc = data_json("{'$id':'https://e.example/known','$defs':{'a':{'minimum':3}}}");
   schema_registry_add(registry, "file:///x.json", doc);
   json_decref(doc);
   schema_registry_set_loader(registry, load_one, &asked);
@@ -452,7 +440,7 @@ static json_t *nested(int levels) {
 }
 
 static enum schema_status status_of(const char *schema_text, const json_t *value) {
-  json_t *doc = parse(schema_text);
+  json_t *doc = data_json(schema_text);
   enum schema_status status;
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, &errors, &status);
@@ -572,7 +560,7 @@ static void bounds(void **state) {
   for (int i = 0; i < 500; i++)
     json_array_append_new(many, json_integer(i));
   struct schema_errors errors = {0};
-  doc = parse("{'items':{'type':'string'}}");
+  doc = data_json("{'items':{'type':'string'}}");
   schema = schema_compile(doc, NULL, NULL, NULL);
   assert_int_equal(schema_check(schema, many, &errors), SCHEMA_INVALID);
   assert_int_equal(errors.count, SCHEMA_ERRORS_MAX);
@@ -589,8 +577,9 @@ static void bounds(void **state) {
 
 static void unevaluated_beyond_a_word_of_bits(void **state) {
   (void)state;
-  json_t *doc = parse("{'patternProperties':{'^k':true},'anyOf':[{'properties':{'other':true}},{}],"
-                      "'unevaluatedProperties':false}");
+  json_t *doc =
+      data_json("{'patternProperties':{'^k':true},'anyOf':[{'properties':{'other':true}},{}],"
+                "'unevaluatedProperties':false}");
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   json_t *value = json_object();
   for (int i = 0; i < 200; i++) {
@@ -610,7 +599,7 @@ static void unevaluated_beyond_a_word_of_bits(void **state) {
 /* A subtree that stands in two places of the caller's document must still have two places here. */
 static void shared_subtrees(void **state) {
   (void)state;
-  json_t *string = json_pack("{s:s}", "type", "string"), *value = parse("{'a':'x','b':1}");
+  json_t *string = json_pack("{s:s}", "type", "string"), *value = data_json("{'a':'x','b':1}");
   json_t *doc = json_pack("{s:{s:O,s:O}}", "properties", "a", string, "b", string);
   struct schema_errors errors = {0};
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "structured/invariant.h"
 
 #include "base/buf.h"
+#include "support/data.h"
 #include "json/scan.h"
 
 #include <setjmp.h>
@@ -11,20 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-/* JSON with ' for " */
-static json_t *parse(const char *text) {
-  char *copy = strdup(text);
-  json_error_t error;
-  assert_non_null(copy);
-  for (char *p = copy; *p; p++)
-    *p = *p == '\'' ? '"' : *p;
-  json_t *value = json_loads(copy, JSON_DECODE_ANY, &error);
-  if (value == NULL)
-    fail_msg("%s: %s", text, error.text);
-  free(copy);
-  return value;
-}
 
 static const char order[] =
     "{'items':[{'price':10,'n':2,'name':'pen','tags':['a','b']},"
@@ -200,7 +187,7 @@ static const struct {
 
 static void expressions(void **state) {
   (void)state;
-  json_t *value = parse(order);
+  json_t *value = data_json(order);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct schema_errors errs = {0};
     enum schema_status status;
@@ -280,7 +267,7 @@ static void refusals(void **state) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
     struct schema_errors errs = {0};
     enum schema_status status;
-    json_t *list = parse(refused[i].list);
+    json_t *list = data_json(refused[i].list);
     struct invariants *invariants = invariants_compile(list, &errs, &status);
     bool sound = refused[i].path == NULL;
     if ((invariants != NULL) != sound || (status == SCHEMA_OK) != sound ||
@@ -305,12 +292,12 @@ static void put_errors(struct buf *out, struct schema_errors *errs) {
 
 static void words_and_places_of_their_own(void **state) {
   (void)state;
-  json_t *value = parse("{'a':[{'b':1},{'b':2}],'total':4,'x/y':{'~':0},'7':{}}");
-  json_t *list = parse("[{'expr':'total == 3','message':'the total is three','path':'/a/1/b'},"
-                       "{'expr':'total == 3','path':'$.a[0]'},"
-                       "{'expr':'miss > 3','message':'m'},"
-                       "{'command':['./x','y z'],'message':'the program says no'},"
-                       "{'ai':'Is it so?','path':'total'}]");
+  json_t *value = data_json("{'a':[{'b':1},{'b':2}],'total':4,'x/y':{'~':0},'7':{}}");
+  json_t *list = data_json("[{'expr':'total == 3','message':'the total is three','path':'/a/1/b'},"
+                           "{'expr':'total == 3','path':'$.a[0]'},"
+                           "{'expr':'miss > 3','message':'m'},"
+                           "{'command':['./x','y z'],'message':'the program says no'},"
+                           "{'ai':'Is it so?','path':'total'}]");
   struct schema_errors errs = {0};
   struct buf out = {0};
   struct invariants *invariants = invariants_compile(list, &errs, NULL);
