@@ -153,6 +153,11 @@ def missing_rights():
                 fleet.submit(flow)
             done = fleet.segue(*words, "--store", SERVER.url(name, user=user))
             expect(done.returncode in (1, 2) and b"GRANT segue_worker" in done.stderr, user, words, done)
+        for words in (("ls",), ("show", "last"), ("audit",), ("store", "status"), ("store", "check")):
+            done = fleet.segue(*words, "--store", SERVER.url(name, user="looks"))
+            expect(done.returncode == 0, "a reader", words, done)
+        done = fleet.segue("store", "init", "--store", SERVER.url(name, user="looks"))
+        expect(done.returncode == 2 and b"init and prune need the owner's login" in done.stderr, done)
         done = fleet.segue("store", "prune", "--older-than", "0s", "--stopped", "--store", SERVER.url(name, user="looks"))
         expect(done.returncode != 0 or b"0 removed" in done.stdout, done)
 

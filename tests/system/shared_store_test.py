@@ -260,6 +260,20 @@ def a_row_that_says_more_than_its_log():
         expect(box.segue("store", "check").returncode == 0, "after mending")
 
 
+def a_log_that_is_gone_is_not_mended_away():
+    """Without a line nothing says what the session was: its row stays, and is named."""
+    with SharedBox() as box:
+        box.segue("run", *box.words(), "-q")
+        sid = box.sql("SELECT id FROM segue.session")
+        box.sql("UPDATE segue.session SET bytes = bytes + 1")
+        found = box.segue("store", "check")
+        expect(found.returncode == 1 and b" bytes, its log has " in found.stdout, found)
+        box.sql("DELETE FROM segue.line")
+        for words in (("store", "check"), ("store", "check", "--mend"), ("store", "check")):
+            found = box.segue(*words)
+            expect(found.returncode == 1 and sid.encode() in found.stdout and b"its log is missing" in found.stdout and b"mended" not in found.stdout, found)
+
+
 def a_row_that_says_other_than_its_log():
     """Where it belongs, how it stands and what it asks for: found and mended, and the session goes on as its log says."""
     with SharedBox() as box:
@@ -618,7 +632,7 @@ if __name__ == "__main__":
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,
                        a_stopped_one_is_cancelled_here, the_lease_ends_under_it,
                        the_server_is_gone_for_a_while, a_changed_line_is_named,
-                       a_row_that_says_more_than_its_log, a_row_that_says_other_than_its_log, a_row_of_a_log_that_names_no_machine,
+                       a_row_that_says_more_than_its_log, a_log_that_is_gone_is_not_mended_away, a_row_that_says_other_than_its_log, a_row_of_a_log_that_names_no_machine,
                        an_import_keeps_what_a_session_asks_for, what_a_dead_worker_left_at_the_server, wrong_addresses, wrong_places, roles,
                        a_server_that_forgets, without_the_library, another_encoding,
                        blobs_of_several_parts, the_queue_by_labels, a_submit_is_one_connection, a_file_beside_the_store, old_ones_are_pruned])

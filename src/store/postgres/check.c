@@ -99,11 +99,18 @@ static bool needs_agree(const struct log_end *end, const char *needs) {
 /* Says what is wrong with the row, if something is. */
 static bool row_agrees(const PGresult *row, const struct log_end *end, char text[PROBLEM_BYTES]) {
   const char *rest = shared_rest_of(&end->brief);
+  unsigned long long seq = conn_number(row, 0, ROW_SEQ), bytes = conn_number(row, 0, ROW_BYTES);
   bool moved = conn_text(row, 0, ROW_MOVED)[0] == 't'; /* it is over here, whatever the log says */
-  if (end->seq != conn_number(row, 0, ROW_SEQ) || end->bytes != conn_number(row, 0, ROW_BYTES) ||
-      strcmp(end->hash, conn_text(row, 0, ROW_HASH)) != 0)
-    (void)snprintf(text, PROBLEM_BYTES, "its row says %llu records, its log has %llu",
-                   (unsigned long long)conn_number(row, 0, ROW_SEQ), (unsigned long long)end->seq);
+  if (end->seq == 0)
+    (void)snprintf(text, PROBLEM_BYTES, "its row says %llu records, its log is missing", seq);
+  else if (end->seq != seq)
+    (void)snprintf(text, PROBLEM_BYTES, "its row says %llu records, its log has %llu", seq,
+                   (unsigned long long)end->seq);
+  else if (end->bytes != bytes)
+    (void)snprintf(text, PROBLEM_BYTES, "its row says %llu bytes, its log has %llu", bytes,
+                   (unsigned long long)end->bytes);
+  else if (strcmp(end->hash, conn_text(row, 0, ROW_HASH)) != 0)
+    (void)snprintf(text, PROBLEM_BYTES, "its row has another hash than its log's last record");
   else if (!moved && strcmp(rest, conn_text(row, 0, ROW_REST)) != 0)
     (void)snprintf(text, PROBLEM_BYTES, "its row is filed as %s, its log says %s",
                    conn_text(row, 0, ROW_REST), rest);
@@ -168,7 +175,7 @@ static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_
         "it was being copied here: repeat that segue store import with the same options");
   found->problem = text;
   bool unknown = end->on == NULL && !needs_agree(end, conn_text(row, 0, ROW_NEEDS));
-  if (!mend || agrees || end->why.code != ERR_NONE)
+  if (!mend || agrees || end->why.code != ERR_NONE || end->seq == 0)
     return true;
   found->mended = mend_row(pg, row, end, err) && !unknown;
   return err->code == ERR_NONE;

@@ -77,10 +77,11 @@ static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_fai
   if (is_state(state, "3F000") || is_state(state, "42P01") || is_state(state, "42883"))
     return say_missing(conn, err);
   if (is_state(state, "42501"))
-    return err_set(err, ERR_INVALID,
-                   "the store %s does not allow that: %.*s; its owner can GRANT segue_worker (or "
-                   "segue_reader, to read only) TO this login",
-                   conn->shown, (int)one_line(text), text);
+    return err_set(
+        err, ERR_INVALID,
+        "the store %s does not allow that: %.*s; its owner can GRANT segue_worker (or "
+        "segue_reader, to read only) TO this login; init and prune need the owner's login",
+        conn->shown, (int)one_line(text), text);
   return err_set(err, ERR_IO, "the store %s: %.*s (%s)", conn->shown, (int)one_line(text), text,
                  state ? state : "?");
 }
