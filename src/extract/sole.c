@@ -56,7 +56,7 @@ static bool is_json_kind(struct str name) {
 }
 
 /* s without the fence around it; false when none is */
-static bool unwrap_fence(struct str *s) {
+static bool unwrap_fence(struct str *s, bool *foreign) {
   size_t ticks = 0, end = s->n, start;
   while (ticks < s->n && s->p[ticks] == s->p[0] && jscan_one_of("`~", s->p[0]))
     ticks++;
@@ -68,8 +68,7 @@ static bool unwrap_fence(struct str *s) {
     return false;
   for (start = ticks; start < end && !jscan_one_of(" \t\r\n{[(\"", s->p[start]);)
     start++; /* the name of its language */
-  if (!is_json_kind((struct str){s->p + ticks, start - ticks}))
-    return false;
+  *foreign |= !is_json_kind((struct str){s->p + ticks, start - ticks});
   *s = sole_trim((struct str){s->p + start, end - start});
   return true;
 }
@@ -125,9 +124,12 @@ static json_t *value_alone(struct str s, bool *duplicate) {
 }
 
 /* Takes v over; gives what it wraps, or v itself. */
-static json_t *unwrap_value(json_t *v, bool *duplicate) {
+static json_t *unwrap_value(json_t *v, bool *duplicate, bool *listed) {
   json_t *inner = NULL;
-  if (json_is_object(v) && json_is_string(json_object_get(v, "name"))) {
+  if (json_is_array(v) && json_array_size(v) == 1) {
+    inner = json_incref(json_array_get(v, 0));
+    *listed = true;
+  } else if (json_is_object(v) && json_is_string(json_object_get(v, "name"))) {
     inner = json_object_get(v, "arguments");
     if (inner == NULL)
       inner = json_object_get(v, "parameters");
@@ -174,7 +176,7 @@ static bool read_alone(struct sole *s, struct str reply, const struct extract_ch
   } while (rest.n < was.n);
   bool whole = rest.n == sole_trim(reply).n;
   size_t wrappers = 0;
-  while (wrappers < SOLE_WRAPPERS && (unwrap_fence(&rest) || unwrap_element(&rest)))
+  while (wrappers < SOLE_WRAPPERS && (unwrap_fence(&rest, &s->foreign) || unwrap_element(&rest)))
     wrappers++;
   bool duplicate = false;
   json_t *value = value_alone(rest, &duplicate);
@@ -182,7 +184,7 @@ static bool read_alone(struct sole *s, struct str reply, const struct extract_ch
     return false;
   bool fenced = wrappers > 0;
   while (wrappers < SOLE_WRAPPERS && !fits_check(check, value)) {
-    json_t *inner = unwrap_value(value, &duplicate);
+    json_t *inner = unwrap_value(value, &duplicate, &s->listed);
     wrappers++;
     if (inner == value)
       break;
@@ -256,13 +258,12 @@ static struct str value_lead(struct str s) {
 }
 
 /* Words that run up to a value make it a part of their sentence ("I cannot say {...}"); a colon
- * ends the sentence and hands the value over, if it does so as the writer's own verdict. */
+ * ends the sentence and hands the value over. */
 static bool hands_over(struct str reply, size_t line, size_t from) {
   while (from > line && memchr(" \t\"'`*", reply.p[from - 1], 6) != NULL)
     from--;
   struct str before = {reply.p + line, from - line};
-  return (str_ends(before, ":") || str_ends(before, "\xEF\xBC\x9A")) && /* full-width */
-         tag_hands_over(value_lead(before), NULL);
+  return str_ends(before, ":") || str_ends(before, "\xEF\xBC\x9A"); /* full-width */
 }
 
 /* Is this the line of a fence around something else than JSON, or one that makes the next line
@@ -323,11 +324,15 @@ static bool is_in_block(struct str reply, size_t line) {
   return tag_blocks_open(&blocks);
 }
 
-/* Do the words above make the value somebody else's? */
-static bool is_foreign_words(struct str reply, size_t from) {
-  while (from > 0 && reply.p[from - 1] != '\n')
-    from--;
-  return is_below_foreign(reply, from) || is_in_block(reply, from);
+/* Do the words before the value, on its line or above, make it somebody else's? */
+static bool is_foreign_value(struct str reply, size_t from) {
+  size_t line = from;
+  while (line > 0 && reply.p[line - 1] != '\n')
+    line--;
+  struct str before = value_lead((struct str){reply.p + line, from - line});
+  if (before.n > 0 && has_words(reply, line, from) && !tag_hands_over(before, NULL))
+    return true;
+  return is_below_foreign(reply, line) || is_in_block(reply, line);
 }
 
 /* A value among words counts by its form, as a tag does: nothing but a lead-in before it on its
@@ -459,10 +464,9 @@ static void read_words(struct sole *s, struct str reply, const struct extract_ch
       s->outcome = SOLE_MENTION;
     else if (stands_in_report(check, r.value, piece, report))
       s->outcome = SOLE_ECHO;
-    else if (r.valid && is_foreign_words(reply, r.offset))
-      s->outcome = SOLE_MENTION;
     else
       s->value = json_incref(r.value);
+    s->foreign = is_foreign_value(reply, r.offset);
     s->doubted = is_doubted(reply, r.offset + r.length);
   } else if (r.error.code == EXTRACT_ERR_NO_JSON || r.error.code == EXTRACT_ERR_WRONG_ROOT ||
              r.error.code == EXTRACT_ERR_REASONING) {

@@ -7,15 +7,14 @@
  *
  * What counts, strongest first:
  *  1. A reply that is one value and nothing else but white space, reasoning sections, and at most
- *     SOLE_WRAPPERS of: a fence, an element such as <tool_call>, a tool call's arguments, JSON in a
- *     string.
+ *     SOLE_WRAPPERS of: a fence, an element such as <tool_call>, a list of one item, a tool call's
+ *     arguments, JSON in a string.
  *  2. The only sound value with a key of the answer in a reply of words, unless it is a mention (it
- *     shares its line with words, and words come before and after it in the reply; or the words
- *     before it, on its line or above, do not hand over the writer's own verdict, see tag_line.h)
- *     or an echo (it is in the report too, as JSON or as text). A value that a broken, cut or
- *     refused piece encloses or follows is a draft (see extract.h); two that differ, or one with a
- *     key given twice, are ambiguous; a value with a blank text, or the placeholder of a form
- *     (<why>, ...), is not an answer. Words behind it may cast doubt on it.
+ *     shares its line with words, and words come before and after it in the reply; or words lead up
+ *     to it on its line without a final colon) or an echo (it is in the report too, as JSON or as
+ *     text). A value that a broken, cut or refused piece encloses or follows is a draft (see
+ *     extract.h); two that differ, or one with a key given twice, are ambiguous; a value with a
+ *     blank text, or the placeholder of a form (<why>, ...), is not an answer.
  *
  * check->is_key must be there. Only a value that passes as a whole is valid. Nothing is repaired.
  * Offsets and lengths are bytes of the reply. Work is linear in both texts. */
@@ -51,9 +50,12 @@ struct sole {
    * none if no sound value was found. */
   struct sole_place places[2];
   size_t place_count;
-  bool alone;             /* the reply is that value and nothing else */
-  bool duplicate_key;     /* a key of the answer was given twice */
-  bool doubted;           /* words behind the value share its line or take it back */
+  bool alone;         /* the reply is that value and nothing else */
+  bool duplicate_key; /* a key of the answer was given twice */
+  /* A verdict must be none of these. */
+  bool listed;            /* the value is the item of a list */
+  bool foreign;           /* what is before it does not hand over the writer's own (tag_line.h) */
+  bool doubted;           /* words behind it share its line or take it back */
   enum extract_code code; /* of BROKEN and NOTHING: what the extractor says */
 };
 
