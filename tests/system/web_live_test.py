@@ -4,6 +4,7 @@ import http.client
 import json
 import signal
 import sys
+import time
 
 import browser
 from daemon import simple
@@ -99,13 +100,14 @@ def often():
         sid = box.submit(box.file("loop.yaml", LOOP), box.file("loop.json", json.dumps({"replies": replies})))
         connection = http.client.HTTPConnection(window.host, timeout=20)
         connection.request("GET", f"{window.path}s/{sid}/events", headers={"Cookie": window.cookie, **FETCH})
-        answer, told, page = connection.getresponse(), 0, b""
+        answer, told, page, begin = connection.getresponse(), 0, b"", time.monotonic()
         while b"<dd><bdi>complete<" not in page:
             while answer.readline() != b"event: change\n":
                 pass
             told += 1
             page = window.ask("GET", f"s/{sid}/")[2]
-        expect(told * 15 < 3000, "told", told, "times of 3,000 turns")
+        took = time.monotonic() - begin  # on a slow machine it changes less often, and is told of more
+        expect(told * 15 < 3000 or told < 60 * took, "told", told, "times of 3,000 turns in", took, "s")
         connection.close()
         box.end()
 

@@ -110,6 +110,7 @@ def answers():
             expect(head["limits"].split("\n") == [
                 "movements 6 of 20", "budget: tokens 2000 of 100000", "budget: $1.2500 of $2.5000", "budget: calls 5 of 50",
                 "budget of which: movements 1 of 3", "loop of review, fix: round 2 of 3 before its monitor judges",
+                "guard of which: entered 1 of 4 times in a row",
                 "deadline for the question of which: for " + head["now"].split("for ")[-1]], head)
             asked = of_type(records(path), "question")[0]["ts"]
             titles = b.run("return [...document.querySelectorAll('#now time')].map(t => t.title)")
