@@ -447,7 +447,7 @@ bool setup_start(struct setup *setup, const struct cli_args *args, const char *w
     err_list_add(&errors, &err);
   if (setup->workflow != NULL) {
     struct preflight p = setup_preflight_of(setup);
-    p.has_task = task->n > 0 || !ok;
+    p.has_task = str_trim(buf_view(task)).n > 0 || !ok;
     p.looks = true;
     preflight_check(&p, &errors, &doubts);
     if (ok && !setup_keys(setup, args, buf_view(task), &err))

@@ -159,6 +159,10 @@ def where_it_looked_is_said():
         flow = box.file("w.yaml", "name: w\nmovements:\n  - name: a\n    command: [echo, x]\n"
                         "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n")
         expect(box.segue("run", flow, "-q", "-l", "logs").returncode == 0, "it runs")
+        os.mkdir(box.dir + "/copies")
+        box.file("copies/mine.ndjson", "{}\n")
+        done = box.segue("verify", box.dir + "/copies")
+        expect(b"name logs with other names one by one" in done.stderr, "nothing was checked", done)
         done = box.segue("ls", "-l", "logs", "--method", "human")
         expect(done.stderr.decode() == f"no session matches in {box.cwd}/logs\n", done)
         done = box.segue("ls")

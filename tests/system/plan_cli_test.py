@@ -62,6 +62,10 @@ def what_would_run():
         text = box.segue("plan", w, "-s", s, "--cwd", box.cwd).stdout.decode()
         expect("at most 5 turns, at most 25 calls to providers" in text, text)
         expect("judged by script: phase3_tag, ai_judge" in text, text)
+        alone = "name: a\nmax_movements: 1\nmovements:\n  - name: a\n    command: [echo, x]\n" \
+                "    rules: [{condition: when(true), next: COMPLETE}]\n"
+        text = box.segue("plan", box.file("a.yaml", alone)).stdout.decode()
+        expect("at most 1 turn, no calls to providers\n" in text, text)
 
 
 def an_endless_one_has_no_bound():

@@ -114,6 +114,19 @@ def one_of_a_list_is_enough():
         expect("4:15: warning: provider codex: the program codex is not installed" in said, said)
 
 
+def a_blank_task_is_none():
+    with DaemonBox() as box:
+        box.serve()
+        scenario = box.file("s.yaml", "replies:\n  - text: fine\n")
+        w = box.file("w.yaml", FALLS.replace("[codex, script]", "script").replace("go on", '"go {task}"'))
+        done = run(box, w, "--scenario", scenario, "--task", " \n")
+        expect(done.returncode == 2 and b"no task was given" in done.stderr, done)
+        body = {"workflow": w, "cwd": box.cwd, "scenario": scenario, "task": " \n"}
+        status, value = box.ask("POST", "/v1/sessions", body)
+        expect(status == 422 and "no task was given" in json.dumps(value), status, value)
+        box.end()
+
+
 def nothing_is_started_for_it():
     with Box() as box:
         program = box.file("agent", f"#!/bin/sh\ntouch {box.dir}/ran\n")
@@ -180,6 +193,6 @@ def a_temporary_folder_is_needed_for_programs():
 
 
 if __name__ == "__main__":
-    sys.exit(main([all_at_once_with_places, the_daemon_says_the_same, one_of_a_list_is_enough,
+    sys.exit(main([all_at_once_with_places, the_daemon_says_the_same, one_of_a_list_is_enough, a_blank_task_is_none,
                    nothing_is_started_for_it, flags_are_looked_at,
                    a_key_in_the_environment_is_one, a_temporary_folder_is_needed_for_programs]))

@@ -278,15 +278,21 @@ static void plan_print_worst(const struct plan_page *page, const json_t *plan) {
   const json_t *cost = json_object_get(plan, "cost");
   const json_t *answers = json_object_get(cost, "answers_usd");
   struct buf text = {0};
+  bool calls_none = json_is_integer(calls) && json_integer_value(calls) == 0;
   if (json_is_integer(max))
-    buf_printf(&text, "at most %lld turns", (long long)json_integer_value(max));
+    buf_printf(&text, "at most %lld turn%s", (long long)json_integer_value(max),
+               json_integer_value(max) == 1 ? "" : "s");
   else
     buf_puts(&text, "any number of turns");
-  if (json_is_integer(calls))
-    buf_printf(&text, ", at most %lld calls to providers", (long long)json_integer_value(calls));
+  if (calls_none)
+    buf_puts(&text, ", no calls to providers");
+  else if (json_is_integer(calls))
+    buf_printf(&text, ", at most %lld call%s to providers", (long long)json_integer_value(calls),
+               json_integer_value(calls) == 1 ? "" : "s");
   else
     buf_puts(&text, ", any number of calls");
-  buf_puts(&text, " (not counting repeats after network errors)");
+  if (!calls_none)
+    buf_puts(&text, " (not counting repeats after network errors)");
   plan_row(page, "limits", COLOUR_DIM, &text);
   buf_clear(&text);
   if (json_is_number(answers)) {

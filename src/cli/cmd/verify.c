@@ -276,6 +276,11 @@ static void verify_store(struct verifying *v, const char *where) {
       tell_verified(v, &batch.logs[k]);
   }
   free(batch.logs);
+  if (count == 0 && !store_is_address(where)) {
+    fputs("segue verify: no file in ", stderr);
+    cli_put_safe(stderr, where);
+    fputs(" has a session's id as its name; name logs with other names one by one\n", stderr);
+  }
   verifier_beside(v->verifier, VERIFY_BESIDE_BYTES);
   find_missing(v, &v->ledger, ids, count);
   find_missing(v, &v->kept, ids, count);

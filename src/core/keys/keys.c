@@ -240,8 +240,9 @@ static const struct key movement_list[] = {
     {.name = "tags", .type = KEY_NOTED, .description = "each movement names its provider itself"},
     {.name = "allowed_tools",
      .type = KEY_NOTED,
-     .description = "Edit and Write in it mean permission: edit unless the movement says "
-                    "otherwise, and Bash(make *) means run: [make]"},
+     .description = "write permission and run instead; of this list only Edit and Write count (as "
+                    "permission: edit, unless the movement says otherwise) and Bash(make *) (as "
+                    "run: [make])"},
     {.name = "parallel",
      .type = KEY_SET_LIST,
      .set = &movement_keys,

@@ -119,7 +119,7 @@ struct preflight launch_flight(const struct launch_body *p) {
                             .registry = l->generation->registry,
                             .marks = p->marks,
                             .has_scenario = l->scenario != NULL,
-                            .has_task = l->task.n > 0,
+                            .has_task = str_trim(buf_view(&l->task)).n > 0,
                             .looks = true,
                             .by_api = l->asks == ASKS_JUDGMENT || l->asks == ASKS_VALUE,
                             .cache = l->generation->looked};
