@@ -172,13 +172,15 @@ static json_t *copy_labels(const struct store_ref *ref) {
   return on;
 }
 
-/* May what the target has of the session be continued with the source's records? bytes: of it. */
+/* May what the target has of the session be continued with the source's records? bytes: of it. Who
+ * moves a session must own the target even if it is whole. */
 static bool copy_check_target(const struct store_ref *ref, const struct store_ref *there,
-                              const struct source_end *end, uint64_t *bytes, struct err *err) {
+                              const struct source_end *end, bool moves, uint64_t *bytes,
+                              struct err *err) {
   *bytes = 0;
   if (!store_is_there(there) || !store_bytes(there, bytes) || *bytes == 0)
     return true;
-  if (store_is_owned(there))
+  if ((moves || *bytes < end->bytes) && store_is_owned(there))
     return err_set(err, ERR_LOCKED, "%s already exists there, and somebody has it", there->name);
   if (*bytes > end->bytes)
     return err_set(err, ERR_INVALID, "%s already exists there, and has more records", there->name);
@@ -199,7 +201,7 @@ static enum copy_result copy_through(struct store *to, const struct store_ref *r
   char place[STORE_NAME_BYTES];
   store_ref(to, id, &there);
   to->ops->place(to, place);
-  if (!copy_check_target(ref, &there, end, &move.bytes, err))
+  if (!copy_check_target(ref, &there, end, source != NULL, &move.bytes, err))
     return COPY_FAILED;
   if (move.bytes == end->bytes && to->ops->stand(&there) == STAND_GOES_ON)
     return copy_set_aside(source, place, err) ? COPY_THERE : COPY_FAILED;

@@ -55,6 +55,8 @@ static struct store_log *begin_move(struct store *store, const char *path, const
   if (ok && ftruncate(fd, 0) != 0)
     ok = err_set_errno(err, errno, "cannot write %s", moving);
   if (!ok || !drop_part(path, bytes, err)) {
+    if (ok) /* it is ours, and empty */
+      (void)unlink(moving);
     close(fd);
     return NULL;
   }
