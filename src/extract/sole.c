@@ -124,11 +124,10 @@ static json_t *value_alone(struct str s, bool *duplicate) {
 }
 
 /* Takes v over; gives what it wraps, or v itself. */
-static json_t *unwrap_value(json_t *v, bool *duplicate, bool *listed) {
+static json_t *unwrap_value(json_t *v, bool *duplicate) {
   json_t *inner = NULL;
   if (json_is_array(v) && json_array_size(v) == 1) {
     inner = json_incref(json_array_get(v, 0));
-    *listed = true;
   } else if (json_is_object(v) && json_is_string(json_object_get(v, "name"))) {
     inner = json_object_get(v, "arguments");
     if (inner == NULL)
@@ -184,7 +183,7 @@ static bool read_alone(struct sole *s, struct str reply, const struct extract_ch
     return false;
   bool fenced = wrappers > 0;
   while (wrappers < SOLE_WRAPPERS && !fits_check(check, value)) {
-    json_t *inner = unwrap_value(value, &duplicate, &s->listed);
+    json_t *inner = unwrap_value(value, &duplicate);
     wrappers++;
     if (inner == value)
       break;

@@ -26,7 +26,7 @@
  * Another line of the form, or a lead-in with another rule's number or words, makes it ambiguous.
  *
  * The name is matched literally, byte by byte, except that ASCII letters fold their case. N is
- * 1-based ASCII digits without leading zeros; 0 is not a rule; a number too large for a long
+ * 1-based ASCII digits; 0 is not a rule; a number too large for a long
  * saturates. */
 #ifndef SEGUE_EXTRACT_TAG_H
 #define SEGUE_EXTRACT_TAG_H

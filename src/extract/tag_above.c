@@ -78,35 +78,40 @@ static bool has_word_of(struct str s, const char *const *words) {
 
 /* With these the writer speaks for himself. */
 static const char *const self_words[] = {
-    "so",     "therefore", "thus",  "hence", "accordingly", "consequently", "finally",
-    "my",     "I",         "I'd",   "I'll",  "we",          "our",          "here",
-    "here's", "also",      "again", "means", "conclude",    "daher",        "deshalb",
-    "somit",  "mein",      "meine", "ich",   "hier",        "voici",        "donc",
-    "ainsi",  "mon",       "ma",    "je",    "mi",          "entonces",     NULL};
+    "judging",      "sure",       "certainly", "gladly",    "ok",    "okay",  "course",
+    "absolutely",   "understood", "so",        "therefore", "thus",  "hence", "accordingly",
+    "consequently", "finally",    "my",        "I",         "I'd",   "I'll",  "we",
+    "our",          "here",       "here's",    "also",      "again", "means", "conclude",
+    "daher",        "deshalb",    "somit",     "mein",      "meine", "ich",   "hier",
+    "voici",        "donc",       "ainsi",     "mon",       "ma",    "je",    "mi",
+    "entonces",     NULL};
 /* A verdict is called so, besides a lead-in. */
-static const char *const noun_words[] = {
-    "summary", "results",   "findings",   "verification", "analysis", "recommendation",
-    "changes", "review",    "evaluation", "requested",    "ask",      "asked",
-    "final",   "condition", "tests",      "bilan",        NULL};
+static const char *const noun_words[] = {"summary",    "results",        "findings", "verification",
+                                         "analysis",   "recommendation", "changes",  "review",
+                                         "evaluation", "requested",      "ask",      "asked",
+                                         "final",      "condition",      "tests",    "bilan",
+                                         "step",       "classification", "outcome",  NULL};
 /* A value is called so. */
 static const char *const value_words[] = {"JSON", "object", "output", "response", "reply", NULL};
 /* These are in order only beside a word of the writer's own: "I would say". */
-static const char *const needy_words[] = {"required", "format", "would", NULL};
+static const char *const needy_words[] = {"required", "format", "would", "report", NULL};
 static const char *const filler_words[] = {
-    "a",      "an",      "the",      "it",        "this",     "that",   "these",
-    "is",     "are",     "be",       "as",        "overall",  "all",    "in",
-    "on",     "of",      "for",      "with",      "to",       "and",    "will",
-    "shall",  "can",     "should",   "say",       "judge",    "decide", "choose",
-    "give",   "go",      "assign",   "end",       "ending",   "select", "pick",
-    "vote",   "mark",    "based",    "above",     "evidence", "single", "one",
-    "first",  "second",  "third",    "tag",       "number",   "holds",  "applies",
-    "which",  "matches", "matching", "chosen",    "follows",  "now",    "then",
-    "you",    "test",    "sure",     "okay",      "done",     "change", "work",
-    "task",   "code",    "patch",    "following", "below",    "per",    "instructions",
-    "JSON",   "object",  "output",   "response",  "reply",    "sage",   "ist",
-    "lautet", "der",     "des",      "meiner",    "Prüfung",  "est",    "le",
-    "la",     "de",      "revue",    "el",        "es",       "por",    "lo",
-    "tanto",  "que",     NULL};
+    "a",       "an",           "the",        "it",       "this",      "that",
+    "these",   "is",           "are",        "be",       "as",        "overall",
+    "all",     "in",           "on",         "of",       "for",       "with",
+    "to",      "and",          "will",       "shall",    "can",       "should",
+    "say",     "judge",        "decide",     "choose",   "give",      "go",
+    "assign",  "end",          "ending",     "select",   "pick",      "vote",
+    "mark",    "based",        "above",      "evidence", "single",    "one",
+    "first",   "second",       "third",      "tag",      "number",    "holds",
+    "applies", "which",        "matches",    "matching", "chosen",    "follows",
+    "now",     "then",         "you",        "test",     "done",      "change",
+    "work",    "task",         "code",       "patch",    "following", "below",
+    "per",     "instructions", "structured", "selected", "classify",  "by",
+    "JSON",    "object",       "output",     "response", "reply",     "sage",
+    "ist",     "lautet",       "der",        "des",      "meiner",    "Prüfung",
+    "est",     "le",           "la",         "de",       "revue",     "el",
+    "es",      "por",          "lo",         "tanto",    "que",       NULL};
 /* Languages without spaces: pieces of a sentence, tried in this order. */
 static const char *const joined_words[] = {
     "以下が",       "以上より",   "よって",   "従って", "したがって", "ゆえに", "以下の通り",
@@ -275,6 +280,12 @@ static struct str last_word(struct str s) {
   return (struct str){s.p + s.n - n, n};
 }
 
+/* "It follows." is a sentence of its own; "The output follows." speaks of what is below. */
+static bool is_pronoun(struct str text) {
+  static const char *const pronouns[] = {"it", "this", "that", NULL};
+  return word_is_one_of(text, pronouns);
+}
+
 /* Does the line leave its sentence open, so that what is below ends it? */
 static bool leaves_open(struct str line) {
   static const char *const closed[] = {"follows", "following", NULL};
@@ -289,7 +300,7 @@ static bool leaves_open(struct str line) {
   struct str word = last_word(line), before = {line.p, line.n - word.n};
   before = above_bare(before);
   if (before.n == 0 || stop)
-    return word.n > 0 && word_is_one_of(word, closed);
+    return word.n > 0 && word_is_one_of(word, closed) && !is_pronoun(before);
   return word_is_one_of(word, open_words) ||
          (word_is_one_of(word, open_nouns) && str_eq_fold(last_word(before), "the"));
 }
@@ -325,8 +336,8 @@ bool tag_opens_text(struct str line) {
 bool tag_points_below(struct str line, const struct tag_query *query) {
   line = str_trim(line);
   for (size_t i = 0; pointers[i]; i++)
-    if (has_fold(line, pointers[i]))
-      return true;
+    if (has_fold(line, pointers[i])) /* "Below is my verdict:" is one's own */
+      return !tag_hands_over(above_bare(line), query);
   for (size_t i = 0; loose_pointers[i]; i++)
     if (str_has(line, loose_pointers[i]) && !names_verdict(line))
       return true;
@@ -377,12 +388,14 @@ static bool is_prompt(struct str line) {
   return false;
 }
 
-/* "{quote}", "[code]", "\\begin{quote}", "#+BEGIN_SRC": an opener of markup, and neither a tag nor
- * JSON. */
+/* "{quote}", "[code]", "\\begin{quote}", "#+BEGIN_SRC": an opener of markup, and no tag, no JSON
+ * and no mark of what was left out. */
 static bool above_is_markup(struct str line) {
   char first = line.n > 3 ? line.p[0] : '\0', last = line.n > 0 ? line.p[line.n - 1] : '\0';
   if (str_starts(line, "\\begin") || str_starts(line, "#+"))
     return true;
+  if (str_starts(line, "[...")) /* something was left out here */
+    return false;
   return ((first == '{' && last == '}') || (first == '[' && last == ']')) &&
          memchr(line.p, ':', line.n) == NULL && memchr(line.p, '"', line.n) == NULL;
 }

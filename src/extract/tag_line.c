@@ -32,7 +32,7 @@ size_t tag_match(struct str text, struct str name, long *number) {
     value = value > (LONG_MAX - 9) / 10 ? LONG_MAX : value * 10 + (text.p[i] - '0');
     i++;
   }
-  if (i == digits || i >= text.n || text.p[i] != ']' || (text.p[digits] == '0' && i > digits + 1))
+  if (i == digits || i >= text.n || text.p[i] != ']')
     return 0;
   *number = value;
   return i + 1;

@@ -54,8 +54,6 @@ static const char *why_missing(const struct sole *sole, struct str text) {
   case SOLE_REFUSED:
     return "the reply repeats the schema";
   case SOLE_VALID:
-    if (sole->listed)
-      return "the reply is a list, not a value";
     return "the reply hands over somebody else's value, not one of its own";
   case SOLE_NOTHING:
     break;
@@ -81,7 +79,7 @@ void reading_init(struct reading *r, const struct schema *schema, const char *ke
     sole_read(&r->sole, (struct str){text.p ? text.p : "", text.n}, &check, report);
     bool schema_itself =
         r->sole.outcome == SOLE_REFUSED && reading_check_echo(&reader, r->sole.value);
-    bool theirs = r->sole.outcome == SOLE_VALID && (r->sole.listed || r->sole.foreign);
+    bool theirs = r->sole.outcome == SOLE_VALID && r->sole.foreign;
     r->value = schema_itself || theirs ? NULL : json_incref(r->sole.value);
     r->ambiguous = r->sole.outcome == SOLE_AMBIGUOUS || r->sole.outcome == SOLE_ECHO;
     if (r->value != NULL)

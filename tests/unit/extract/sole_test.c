@@ -36,7 +36,7 @@ static const struct row rows[] = {
     {"[THINK]hm[/THINK]<think>hm</think>" TWO, NULL, SOLE_VALID, 2},
     {"<tool_call>\n" TWO "\n</tool_call>", NULL, SOLE_VALID, 2},
     {"<answer>" FENCE "json\n" TWO "\n" FENCE "</answer>", NULL, SOLE_VALID, 2},
-    {"[" TWO "]", NULL, SOLE_MENTION, 0}, /* a list was not asked for */
+    {"[" TWO "]", NULL, SOLE_VALID, 2},
     {"\"{\\\"reason\\\": \\\"two fail\\\", \\\"step\\\": 2}\"", NULL, SOLE_VALID, 2},
     {"{\"name\": \"judge\", \"arguments\": " TWO "}", NULL, SOLE_VALID, 2},
     {"{\"name\": \"judge\", \"arguments\": \"{\\\"reason\\\": \\\"f\\\", \\\"step\\\": 2}\"}", NULL,
@@ -120,7 +120,7 @@ static void replies_are_one_answer(void **state) {
     sole_read(&s, str_from(rows[i].reply), &check, str_from(rows[i].report));
     json_int_t step = json_integer_value(json_object_get(s.value, "step"));
     enum sole_outcome outcome = s.outcome;
-    if (outcome == SOLE_VALID && (s.listed || s.foreign)) /* which a verdict may not be */
+    if (outcome == SOLE_VALID && s.foreign) /* which a verdict may not be */
       outcome = SOLE_MENTION;
     if (outcome != rows[i].outcome || (outcome == SOLE_VALID && step != rows[i].step))
       fail_msg("row %zu: %s, step %d, and not %s: %s", i, sole_outcome_name(s.outcome), (int)step,

@@ -176,8 +176,6 @@ static void other_lines_name_none(void **state) {
       "[FIX:1]\n<b>",
       "[FIX:1]\n-- \nme. I take it back",
       "[FIX:1]\n-- \nnot really",
-      "[FIX:01]",
-      "[FIX:00]",
       "| Verdict | [FIX:1] | old |",
       "| author | [FIX:1] |",
       "README.md says, and I quote:\n\n[FIX:1]",

@@ -55,7 +55,7 @@ static const struct row rows[] = {
     {"0199", NULL, ERR_INVALID, "3 sessions"},
     {"01990000", NULL, ERR_INVALID, "2 sessions"},
     {"", NULL, ERR_INVALID, "3 sessions"},
-    {"019999", NULL, ERR_NOT_FOUND, "no session"},
+    {"019999", "01999999-0000-7000-8000-000000000000.ndjson", ERR_NONE, ""},
     {"02", NULL, ERR_NOT_FOUND, "begins with \"02\""},
     {"notes", NULL, ERR_NOT_FOUND, "no session"},
     {"./nowhere", NULL, ERR_NOT_FOUND, "cannot open"},
