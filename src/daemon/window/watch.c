@@ -330,7 +330,7 @@ static void rest_oldest(struct watches *ws, unsigned browser, unsigned most) {
     oldest = oldest != NULL ? oldest : other;
     open++;
   }
-  if (open < most)
+  if (oldest == NULL || open < most)
     return;
   oldest->rests = true;
   server_wake(oldest->request);
