@@ -310,6 +310,7 @@
 #define LIMIT_SANDBOX_HOSTS       100u     /* in `hosts` of `sandbox` */
 #define LIMIT_SANDBOX_KEPT        8u       /* kinds of calls whose rules are kept */
 #define LIMIT_LOOK_UP_MS          1000     /* what is installed is looked up again after this */
+#define LIMIT_START_MOMENT_MS     2000     /* an empty log so young may be about to begin */
 #define LIMIT_SANDBOX_KEPT_MS     10000    /* after their last use, since they pin what they name */
 #define LIMIT_SECRET_WORD_BYTES   4096u /* words of a command line that are searched for secrets */
 

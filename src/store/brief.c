@@ -7,6 +7,7 @@
 #include "core/answer.h"
 #include "core/state.h"
 #include "format/json_write.h"
+#include "os/clock.h"
 #include "store/heads.h"
 #include "store/reader.h"
 #include "json/pull.h"
@@ -519,14 +520,18 @@ static bool feed_tail(struct brief *b, struct log_reader *r, uint64_t size, stru
 }
 
 /* Readers rely on times even in a damaged log: the log's name says when it began. */
-static void mend_times(struct brief *b, const struct store_ref *ref) {
+/* Returns when a session was made, by its id: milliseconds since 1970. */
+static int64_t made_ms(const struct store_ref *ref) {
   unsigned long long high = 0, low = 0;
   char id[STORE_ID_BYTES];
-  if (!is_time(b->started)) {
-    store_ref_id(ref, id);
-    (void)sscanf(id, "%8llx-%4llx-", &high, &low);
-    record_time((int64_t)(high << 16 | low), b->started);
-  }
+  store_ref_id(ref, id);
+  (void)sscanf(id, "%8llx-%4llx-", &high, &low);
+  return (int64_t)(high << 16 | low);
+}
+
+static void mend_times(struct brief *b, const struct store_ref *ref) {
+  if (!is_time(b->started))
+    record_time(made_ms(ref), b->started);
   if (!is_time(b->updated))
     copy_word(b->updated, sizeof b->updated, b->started);
 }
@@ -562,6 +567,12 @@ static const char *why_unread(const struct log_reader *r, bool begun, const stru
   return last != NULL && last->kind != LEDGER_REMOVED ? "its records are gone: segue verify" : NULL;
 }
 
+/* A log is there for a moment before its owner has locked it. */
+static bool is_just_made(const struct store_ref *ref) {
+  int64_t age_ms = clock_real_ms() - made_ms(ref);
+  return age_ms >= 0 && age_ms < LIMIT_START_MOMENT_MS;
+}
+
 bool brief_unread(struct brief *b, const struct store_ref *ref, const struct heads *heads) {
   char id[STORE_ID_BYTES];
   struct log_reader r = {0};
@@ -573,11 +584,11 @@ bool brief_unread(struct brief *b, const struct store_ref *ref, const struct hea
   store_ref_id(ref, id);
   if (reader_open(&r, ref, &err)) {
     bool begun = reader_next(&r, &line) && r.whole;
-    bool starts = !begun && reader_is_owned(&r);
     bad = why_unread(&r, begun, heads, id);
+    bool owned = reader_is_owned(&r);
     reader_close(&r);
-    if (starts)
-      return false;
+    if (begun ? brief_read(b, ref, &err) : owned || (bad == NULL && is_just_made(ref)))
+      return begun; /* its owner has written meanwhile, or is about to */
   } else if (!store_bytes(ref, &bytes)) {
     return false;
   }

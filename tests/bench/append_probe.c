@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   probe.left = batches;
   for (long i = 0; i < logs; i++) {
     struct writer *w = &probe.writers[i];
-    (void)snprintf(w->id, sizeof w->id, "0199000a-0000-7000-8000-%012lx", i);
+    (void)snprintf(w->id, sizeof w->id, "0199000a-0000-7000-8000-%012x", (unsigned)i);
     w->log = store_create(&store, w->id, &err);
     bench_try(w->log != NULL, &err);
   }

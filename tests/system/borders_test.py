@@ -151,8 +151,12 @@ def an_empty_log():
             expect(json.loads(done.stdout)["state"] == "empty", done.stdout)
             done = box.segue("resume", path)
             expect(done.returncode == 1 and b"had not started" in done.stderr, done.stderr)
-        rows = box.segue("ls", "-l", box.logs).stdout.splitlines()[1:]
-        expect(len(rows) == 2 and all(b" empty " in row for row in rows), rows)
+        def rows():
+            return box.segue("ls", "-l", box.logs).stdout.splitlines()[1:]
+        deadline = time.monotonic() + 20
+        while len(rows()) < 2:  # for a moment it may be about to begin
+            expect(time.monotonic() < deadline, rows())
+        expect(all(b" empty " in row for row in rows()), rows())
         expect(b"no session" in box.segue("show", "last", "-l", box.logs).stderr, "last is it")
 
 
