@@ -280,7 +280,7 @@ static struct str last_word(struct str s) {
   return (struct str){s.p + s.n - n, n};
 }
 
-/* "It follows." is a sentence of its own; "The output follows." speaks of what is below. */
+/* "It follows." and "blue it is" are whole; "The output follows." speaks of what is below. */
 static bool is_pronoun(struct str text) {
   static const char *const pronouns[] = {"it", "this", "that", NULL};
   return word_is_one_of(text, pronouns);
@@ -301,7 +301,7 @@ static bool leaves_open(struct str line) {
   before = above_bare(before);
   if (before.n == 0 || stop)
     return word.n > 0 && word_is_one_of(word, closed) && !is_pronoun(before);
-  return word_is_one_of(word, open_words) ||
+  return (word_is_one_of(word, open_words) && !is_pronoun(last_word(before))) ||
          (word_is_one_of(word, open_nouns) && str_eq_fold(last_word(before), "the"));
 }
 
