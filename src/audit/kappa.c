@@ -6,6 +6,15 @@
 
 static const double z95 = 1.959963984540054;
 
+/* The first if the second is no number. */
+static double smaller(double a, double b) {
+  return b < a ? b : a;
+}
+
+static double larger(double a, double b) {
+  return b > a ? b : a;
+}
+
 static size_t category(long verdict) {
   if (verdict <= 0)
     return 0;
@@ -23,8 +32,8 @@ void kappa_wilson(double share, double n, double *low, double *high) {
   assert(n > 0);
   double z2 = z95 * z95 / n, middle = share + z2 / 2;
   double half = z95 * sqrt(share * (1 - share) / n + z2 / (4 * n));
-  *low = fmax(0, (middle - half) / (1 + z2));
-  *high = fmin(1, (middle + half) / (1 + z2));
+  *low = larger(0, (middle - half) / (1 + z2));
+  *high = smaller(1, (middle + half) / (1 + z2));
 }
 
 struct margins {
@@ -64,7 +73,7 @@ static double kappa_error(const struct kappa_table *t, const struct margins *m, 
         b += p * across * across;
       }
     }
-  return sqrt(fmax(0, (a + rest * rest * b - c * c) / n)) / (1 - m->chance);
+  return sqrt(larger(0, (a + rest * rest * b - c * c) / n)) / (1 - m->chance);
 }
 
 struct kappa kappa_of(const struct kappa_table *t) {
@@ -73,14 +82,14 @@ struct kappa kappa_of(const struct kappa_table *t) {
   if (t->n == 0)
     return k;
   double n = m.sum * m.sum / t->squares;
-  kappa_wilson(fmin(1, m.agree), n, &k.agreement_low, &k.agreement_high);
+  kappa_wilson(smaller(1, m.agree), n, &k.agreement_low, &k.agreement_high);
   k.known = m.chance < 1 - 1e-12;
   if (!k.known)
     return k;
   k.kappa = (m.agree - m.chance) / (1 - m.chance);
   double half = z95 * kappa_error(t, &m, k.kappa, n);
-  k.low = fmax(-1, k.kappa - half);
-  k.high = fmin(1, k.kappa + half);
+  k.low = larger(-1, k.kappa - half);
+  k.high = smaller(1, k.kappa + half);
   return k;
 }
 
@@ -96,7 +105,7 @@ enum { ADDED_OF_ALL = 6 };
 /* Returns a stratum's share in the variance of the whole mean. spread: the variance of one turn. */
 static double stratum_part(const struct kappa_stratum *s, double sum, double spread) {
   double n = (double)s->n, share = s->weight * n / sum;
-  return s->weight > 1 ? share * share * (1 - 1 / s->weight) * fmax(0, spread) / n : 0;
+  return s->weight > 1 ? share * share * (1 - 1 / s->weight) * larger(0, spread) / n : 0;
 }
 
 static double share_variance(const struct margins *m, const struct kappa_stratum *strata,
@@ -136,7 +145,7 @@ struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_str
   struct kappa k = kappa_of(t);
   if (k.n == 0 || count == 0)
     return k;
-  double share = fmin(1, m.agree), variance = share_variance(&m, strata, count);
+  double share = smaller(1, m.agree), variance = share_variance(&m, strata, count);
   if (variance > 0 && share < 1)
     kappa_wilson(share, share * (1 - share) / variance, &k.agreement_low, &k.agreement_high);
   if (!k.known)
@@ -145,8 +154,8 @@ struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_str
   for (size_t h = 0; h < count; h++)
     variance += stratum_part(&strata[h], m.sum, kappa_spread(t, &m, k.kappa, &strata[h]));
   if (variance > 0) {
-    k.low = fmax(-1, k.kappa - z95 * sqrt(variance));
-    k.high = fmin(1, k.kappa + z95 * sqrt(variance));
+    k.low = larger(-1, k.kappa - z95 * sqrt(variance));
+    k.high = smaller(1, k.kappa + z95 * sqrt(variance));
   }
   return k;
 }

@@ -8,7 +8,6 @@
 #include "format/json_write.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +30,12 @@ enum budget_unit budget_unit_of(struct str name) {
   return unit;
 }
 
+/* Rounds what is not negative; libm's would load that library at each start. */
+static int64_t budget_rounded(double amount) {
+  int64_t whole = (int64_t)amount;
+  return whole + (amount - (double)whole >= 0.5);
+}
+
 int64_t budget_amount(const json_t *value, enum budget_unit unit) {
   double usd = json_number_value(value);
   bool dollars;
@@ -41,7 +46,7 @@ int64_t budget_amount(const json_t *value, enum budget_unit unit) {
     return json_is_integer(value) ? json_integer_value(value) : -1;
   case BUDGET_COST:
     dollars = json_is_number(value) && usd >= 0 && usd <= LIMIT_COST_USD;
-    return dollars ? (int64_t)llround(usd * BUDGET_NANO) : -1;
+    return dollars ? budget_rounded(usd * BUDGET_NANO) : -1;
   case BUDGET_TIME:
     return json_is_string(value) ? limits_duration_ms(json_view(value), -1) : -1;
   case BUDGET_UNITS:
