@@ -280,10 +280,17 @@ static struct str last_word(struct str s) {
   return (struct str){s.p + s.n - n, n};
 }
 
-/* "It follows." and "blue it is" are whole; "The output follows." speaks of what is below. */
+/* "It follows." is whole; "The output follows." speaks of what is below. */
 static bool is_pronoun(struct str text) {
   static const char *const pronouns[] = {"it", "this", "that", NULL};
   return word_is_one_of(text, pronouns);
+}
+
+/* "blue it", but not "an example of it" or "they say it". */
+static bool ends_in_it(struct str text) {
+  struct str word = last_word(text);
+  struct str before = above_bare((struct str){text.p, text.n - word.n});
+  return str_eq_fold(word, "it") && !word_is_one_of(last_word(before), open_words);
 }
 
 /* Does the line leave its sentence open, so that what is below ends it? */
@@ -301,7 +308,7 @@ static bool leaves_open(struct str line) {
   before = above_bare(before);
   if (before.n == 0 || stop)
     return word.n > 0 && word_is_one_of(word, closed) && !is_pronoun(before);
-  return (word_is_one_of(word, open_words) && !is_pronoun(last_word(before))) ||
+  return (word_is_one_of(word, open_words) && !ends_in_it(before)) ||
          (word_is_one_of(word, open_nouns) && str_eq_fold(last_word(before), "the"));
 }
 
@@ -336,8 +343,10 @@ bool tag_opens_text(struct str line) {
 bool tag_points_below(struct str line, const struct tag_query *query) {
   line = str_trim(line);
   for (size_t i = 0; pointers[i]; i++)
-    if (has_fold(line, pointers[i])) /* "Below is my verdict:" is one's own */
-      return !tag_hands_over(above_bare(line), query);
+    if (has_fold(line, pointers[i])) { /* "Below is my verdict:" is one's own */
+      struct speaks speaks = speaks_of(above_bare(line), query);
+      return !speaks.known || !speaks.self;
+    }
   for (size_t i = 0; loose_pointers[i]; i++)
     if (str_has(line, loose_pointers[i]) && !names_verdict(line))
       return true;
