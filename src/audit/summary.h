@@ -44,6 +44,7 @@ struct summary {
   bool answered;        /* it stopped, and an answer came since: somebody may be about to go on */
   struct buf message;   /* why it stopped or ended */
   struct buf stop_class;
+  struct buf resume_flags; /* see summary_resume_flags */
   char started[32], last_ts[32];
 };
 
@@ -65,9 +66,9 @@ int64_t summary_duration(const struct summary *s);
  */
 void summary_exit(int status, int signal, struct buf *out);
 
-/* Returns what `segue resume` must or can be given besides the session, after a stop with this
- * status: " --max-movements N"; or "". */
-const char *summary_resume_flags(struct str status);
+/* Returns what `segue resume` must or can be given besides the session after the last stop:
+ * " --max-movements N", " --add-budget tokens=N"; or "". Valid until the next record. */
+const char *summary_resume_flags(const struct summary *s);
 
 /* A new object of what the session has used: what the log says, or what was added up here. */
 json_t *summary_spent(const struct summary *s);

@@ -234,18 +234,6 @@ static bool lacks_replies(const struct core *core) {
   return false;
 }
 
-/* Puts --add-budget for a budget that is used up. */
-static void budget_flags(const struct core *core, struct buf *out) {
-  struct err ignored;
-  if (!budget_still_used_up(core, NULL, &ignored))
-    return;
-  const json_t *movement = json_object_get(core->stop_budget, "movement");
-  buf_puts(out, " --add-budget ");
-  if (movement != NULL)
-    buf_printf(out, "%s.", json_string_value(movement));
-  buf_printf(out, "%s=N", json_string_value(json_object_get(core->stop_budget, "unit")));
-}
-
 static void print_resume(FILE *out, const char *before, const char *path, const char *flags) {
   char id[STORE_ID_BYTES];
   fprintf(out, "%s: segue resume ", before);
@@ -270,12 +258,10 @@ static int finish(struct ui *ui, int signals) {
   if (ui->mode == UI_LINES) {
     turns_print_end(stdout, &ui->summary, find_shown(path), &ui->look);
     struct buf flags = {0};
-    if (core->stop_budget != NULL)
-      budget_flags(core, &flags);
-    else if (lacks_replies(core))
+    if (lacks_replies(core))
       buf_puts(&flags, " --scenario FILE");
     else
-      buf_puts(&flags, summary_resume_flags(str_from(ui->summary.status)));
+      buf_puts(&flags, summary_resume_flags(&ui->summary));
     if (core->status == SESSION_STOPPED && core_question_count(core) > 0)
       printf("  answer with: segue inbox, then segue answer %s\n", core->session);
     else if (core->status == SESSION_STOPPED)

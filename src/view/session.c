@@ -406,6 +406,7 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   v->status = view_status(r, ref);
   v->message = view_keep(r, buf_view(&r->summary.message));
   v->resumable = r->summary.resumable;
+  v->resume_flags = view_keep(r, str_from(summary_resume_flags(&r->summary)));
   v->turns_ms = summary_duration(&r->summary);
   v->spent = summary_spent(&r->summary);
   v->methods = json_incref(r->summary.methods);

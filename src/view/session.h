@@ -133,7 +133,8 @@ struct view_session {
   struct str forked_from; /* the id of the session that it was forked from; or empty */
   struct str status;      /* running, waiting, stopped, open, or how it ended */
   bool resumable, submitted;
-  bool asked; /* a person was asked something, whether or not that was answered */
+  struct str resume_flags; /* what `segue resume` must or can be given; or empty */
+  bool asked;              /* a person was asked something, whether or not that was answered */
   int64_t started_ms, last_ms;
   int64_t turns_ms; /* sum over its turns */
   struct view_turn *turns;

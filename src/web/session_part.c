@@ -38,10 +38,10 @@ static void put_status(struct html *h, const struct view_session *v) {
   html_said(h, v->status);
   if (v->resumable || str_eq_c(v->status, "open")) {
     html_puts(h, ": continue with ");
-    bool needs_more = v->resumable && str_eq_c(v->status, "max_movements");
-    buf_printf(&command, "segue resume %s%s%s", v->id,
+    bool needs_more = v->resumable && str_starts(v->resume_flags, " --");
+    buf_printf(&command, "segue resume %s%s" STR_FMT, v->id,
                v->resumable && v->submitted ? " --daemon" : "",
-               needs_more ? summary_resume_flags(v->status) : "");
+               STR_ARG(needs_more ? v->resume_flags : STR("")));
     part_code(h, buf_view(&command));
   }
   HTML(h, "</dd>");

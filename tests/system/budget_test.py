@@ -69,6 +69,8 @@ def the_third_starts_and_the_fourth_does_not():
         stop = stopped(path, of="session", unit="tokens", used=1200, limit=1000)
         expect("1200 of 1000 tokens (200 over); work 1200" in stop["message"], stop["message"])
         expect("--add-budget tokens=N" in said and "budget: 800 of 1000 tokens are used" in said, said)
+        shown = box.segue("show", path).stdout.decode()
+        expect("--add-budget tokens=N" in shown, shown)
         soft = [r for r in of_type(records(path), "call_end") if "budget" in r]
         expect(len(soft) == 1 and soft[0]["budget"] == [
             {"of": "session", "unit": "tokens", "used": 800, "limit": 1000, "level": "soft"}], soft)

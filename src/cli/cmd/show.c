@@ -165,7 +165,7 @@ static void put_orphan(const struct show *s, struct buf *out) {
 
 /* Names the command that takes a stopped session further, with the option that it needs. */
 static void put_way_on(const struct show *s, struct buf *out) {
-  const char *flags = summary_resume_flags(str_from(s->summary.status));
+  const char *flags = summary_resume_flags(&s->summary);
   bool needed = flags[0] == ' ' && flags[1] == '-';
   if (s->summary.asks)
     buf_puts(out, ": segue inbox says what is asked");
@@ -427,7 +427,7 @@ static void print_way_on(const struct show *s, const char *path) {
          asks ? "answer with: segue inbox, then segue answer" : "continue with: segue resume");
   cli_put_safe(stdout, find_word_for(path, id));
   printf("%s%s\n", !asks && is_submitted(s) ? " --daemon" : "",
-         asks ? "" : summary_resume_flags(str_from(s->summary.status)));
+         asks ? "" : summary_resume_flags(&s->summary));
 }
 
 static int closing(struct show *s, const char *path) {
