@@ -8,12 +8,9 @@ import json
 import os
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bench"))
-
-import many_bench  # noqa: E402
-from daemon import DaemonBox  # noqa: E402
-from support import expect, main, need_build  # noqa: E402
+import copied_logs
+from daemon import DaemonBox
+from support import expect, main, need_build
 
 COUNT = 300
 FILTERS = ((), ("-s", "stopped"), ("-s", "complete,abort"), ("-s", "running,queued"), ("-s", "bad"),
@@ -53,7 +50,7 @@ def same_with_and_without(box, filters=FILTERS):
 
 def lists_are_the_same():
     with DaemonBox() as box:
-        expect(many_bench.fill(box, COUNT), "there is no room")
+        expect(copied_logs.fill(box, COUNT), "there is no room")
         indexed(box)
         expect(same_with_and_without(box) == COUNT, "not all logs")
         # one is stopped and goes on to its end, one is new, one is gone, one is another
@@ -63,7 +60,7 @@ def lists_are_the_same():
         done = box.segue("resume", f"{box.logs}/{stopped[0]}.ndjson", "-s", reply, "--quiet")
         expect(done.returncode == 0, done.stderr)
         expect(stopped[0] in listed(box, ("-s", "complete"), ("-l", box.logs)), "an old row counted")
-        done = box.segue("run", box.file("t.yaml", many_bench.TIDY), "-t", "x", "-l", box.logs)
+        done = box.segue("run", box.file("t.yaml", copied_logs.TIDY), "-t", "x", "-l", box.logs)
         expect(done.returncode == 0, done.stderr)
         gone, bad = (listed(box, ("-s", "abort"), ("-l", box.logs))[i] for i in (0, 1))
         os.unlink(f"{box.logs}/{gone}.ndjson")
@@ -82,7 +79,7 @@ def lists_are_the_same():
 
 def a_damaged_one_is_made_anew():
     with DaemonBox() as box:
-        expect(many_bench.fill(box, COUNT), "there is no room")
+        expect(copied_logs.fill(box, COUNT), "there is no room")
         for data in (None, b"", b"segueix\n" + bytes(500), os.urandom(40000)):
             if data is not None:
                 with open(index_of(box), "wb") as f:
@@ -97,7 +94,7 @@ def a_damaged_one_is_made_anew():
 def a_folder_that_cannot_be_written():
     """No index, and nothing else is wrong."""
     with DaemonBox() as box:
-        expect(many_bench.fill(box, COUNT), "there is no room")
+        expect(copied_logs.fill(box, COUNT), "there is no room")
         os.mkdir(index_of(box))
         box.serve()
         expect(len(listed(box, ("-s", "stopped"), ())) > 0, "no list")
