@@ -505,10 +505,6 @@ bool session_settle(struct session *s, struct err *err) {
   return s->log == NULL || store_log_settle(s->log, err);
 }
 
-uint64_t session_syncs(const struct session *s) {
-  return s->log ? store_log_syncs(s->log) : 0;
-}
-
 uint64_t session_recovered(const struct session *s) {
   return s->recovered_seq;
 }

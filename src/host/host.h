@@ -169,7 +169,6 @@ void session_refuse(struct session *s);              /* that cannot be done */
 uint64_t session_log_bytes(const struct session *s); /* durable ones, 0 without a store */
 /* Cuts the log of a broken session back to what is certainly durable, before it is freed. */
 bool session_settle(struct session *s, struct err *err) MUST_CHECK;
-uint64_t session_syncs(const struct session *s);
 uint64_t session_recovered(const struct session *s); /* records that were read back */
 void session_free(struct session *s);
 

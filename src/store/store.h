@@ -158,7 +158,7 @@ uint64_t store_log_seq(const struct store_log *log);     /* of the last durable 
 const char *store_log_hash(const struct store_log *log); /* of that record */
 /* Durable ones: where the next line begins. */
 uint64_t store_log_bytes(const struct store_log *log);
-uint64_t store_log_syncs(const struct store_log *log); /* counted for the benchmark */
+uint64_t store_log_syncs(const struct store_log *log); /* counted for tests */
 /* After a failed append and before closing: cuts off what is not certainly durable. */
 bool store_log_settle(struct store_log *log, struct err *err) MUST_CHECK;
 void store_close(struct store_log *log);
