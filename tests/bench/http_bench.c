@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 enum { ROUNDS = 3, REQUESTS = 20000 };
 enum { ANSWER_PLAIN, ANSWER_EVENTS, ANSWER_1MB, ANSWER_10MB, ANSWERS };
@@ -203,8 +204,7 @@ static size_t bare_body(char *p, size_t one, size_t n, void *ctx) {
 }
 
 /* CPU of one request, in us. */
-static double run_bare(const void *ctx) {
-  const struct task *t = ctx;
+static double run_bare(const struct task *t) {
   char url[64];
   struct err err;
   (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/%d", port, t->answer);
@@ -217,7 +217,7 @@ static double run_bare(const void *ctx) {
   bare.curl->multi_setopt(bare.multi, CURLMOPT_TIMERFUNCTION, bare_timer);
   bare.curl->multi_setopt(bare.multi, CURLMOPT_MAXCONNECTS, t->in_flight + 16);
   bare.left = t->total;
-  double begin = bench_cpu_s(RUSAGE_SELF);
+  double begin = bench_cpu_s();
   for (long i = 0; i < t->in_flight; i++) {
     CURL *easy = bare.curl->easy_init();
     bare.curl->easy_setopt(easy, CURLOPT_URL, url);
@@ -229,7 +229,7 @@ static double run_bare(const void *ctx) {
     bare.curl->multi_add_handle(bare.multi, easy);
   }
   uv_run(&bare.loop, UV_RUN_DEFAULT);
-  return (bench_cpu_s(RUSAGE_SELF) - begin) * 1e6 / (double)t->total;
+  return (bench_cpu_s() - begin) * 1e6 / (double)t->total;
 }
 
 /* --- the provider path --- */
@@ -276,8 +276,7 @@ static void start_one(void) {
 }
 
 /* CPU of one call, in us. */
-static double run_provider(const void *ctx) {
-  const struct task *t = ctx;
+static double run_provider(const struct task *t) {
   char url[64];
   struct err err = {0};
   (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/%d", port, t->answer);
@@ -292,11 +291,11 @@ static double run_provider(const void *ctx) {
   while (load.prompt.n < 1000) /* a judge's question about a short report */
     buf_puts(&load.prompt, "Which condition does the report fulfil? \"Judge\" only by evidence.\n");
   load.left = t->total;
-  double begin = bench_cpu_s(RUSAGE_SELF);
+  double begin = bench_cpu_s();
   for (long i = 0; i < t->in_flight; i++)
     start_one();
   uv_run(&load.loop, UV_RUN_DEFAULT);
-  double us = (bench_cpu_s(RUSAGE_SELF) - begin) * 1e6 / (double)t->total;
+  double us = (bench_cpu_s() - begin) * 1e6 / (double)t->total;
   api_free(load.env.api);
   uv_run(&load.loop, UV_RUN_DEFAULT);
   bench_must(uv_loop_close(&load.loop) == 0, "the loop does not close clean");
@@ -307,10 +306,29 @@ static double run_provider(const void *ctx) {
   return us;
 }
 
-static double least(double (*run)(const void *), const struct task *task) {
+/* Runs a measurement in a process of its own, whose memory and descriptors are its own too. */
+static double apart(double (*run)(const struct task *), const struct task *task) {
+  int ends[2], status;
+  double us = -1;
+  bench_must(pipe(ends) == 0, "pipe");
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) {
+    us = run(task);
+    _exit(write(ends[1], &us, sizeof us) != (ssize_t)sizeof us);
+  }
+  close(ends[1]);
+  if (read(ends[0], &us, sizeof us) != (ssize_t)sizeof us || waitpid(pid, &status, 0) != pid ||
+      status != 0)
+    die("a measurement failed");
+  close(ends[0]);
+  return us;
+}
+
+static double least(double (*run)(const struct task *), const struct task *task) {
   double us[ROUNDS];
   for (int round = 0; round < ROUNDS; round++)
-    us[round] = bench_apart(run, task);
+    us[round] = apart(run, task);
   return bench_quantile(us, ROUNDS, 0); /* the quietest: others work here too */
 }
 
@@ -328,7 +346,7 @@ int main(void) {
            plain_us / bare_us, least(run_provider, &events));
   }
   const struct task one_mb = {ANSWER_1MB, 1, 50, true}, ten_mb = {ANSWER_10MB, 1, 5, true};
-  double one = bench_apart(run_provider, &one_mb), ten = bench_apart(run_provider, &ten_mb);
+  double one = apart(run_provider, &one_mb), ten = apart(run_provider, &ten_mb);
   printf("10 MB of events: %.0f MB/s of CPU, %.1f times the cost of 1 MB\n", 1e7 / ten, ten / one);
   return 0;
 }

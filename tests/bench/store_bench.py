@@ -1,14 +1,9 @@
-#!/usr/bin/env python3
 """A store on PostgreSQL beside pgbench, which calls the same function on the same server: appends of
 many sessions, turns through a daemon and its processor time beside one with files, one session alone,
 submit to first call, take-over, an idle worker, many held sessions, a queue that fits nobody, a long
-log. Each figure that has a goal stands beside it.
-
-usage: store_bench.py BUILD_DIR [SESSIONS] [MEGABYTES]     of the long log
-The server is a private one on this machine, with fsync. Times of sessions are those of their records.
-"""
+log. The server is a private one on this machine, with fsync. Times of sessions are those of their
+records."""
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -17,16 +12,17 @@ import subprocess
 import time
 from statistics import median
 
-from bench import argument, cpu_ms, in_turns, memory_kib, row, seconds, submit_many, times_as
+from bench import cpu_ms, in_turns, load, memory_kib, peak_mib, ran, request, row, seconds, times_as
+import audit_logs
 import postgres
 import shared_daemon_test
 from daemon import DaemonBox
-from submit_bench import REPLIES, TURNS, WORKFLOW
+from flow_bench import AT_ONCE, THREE, THREE_REPLIES, flow, movement
 from support import BUILD, SEGUE, WAIT_S, expect
 
 PROBE = BUILD + "/helpers/append_probe"
-SESSIONS, MEGABYTES = argument(1, 1000), argument(2, 256)
-SECONDS, ROUNDS, AT_ONCE, LOOPS = 6, 3, 8, 150
+ROUNDS, WORKERS, LOOPS = 3, 8, 150
+WORKER = "00000000-0000-4000-9000-000000000000"
 APPEND = """\\set next :seq + 3
 SELECT segue.append(('00000000-0000-4000-8000-' || lpad(:client_id::text, 12, '0'))::uuid, 1, :seq, \
 :next, :next * 500, repeat('ab', 32), 'idle', false, ARRAY[:seq * 500, :seq * 500 + 500, :seq * 500 + \
@@ -37,57 +33,44 @@ convert_to(repeat('z', 500), 'UTF8')]);
 
 
 # One session that goes round LOOPS times: two turns each, and one append a turn.
-ROUND = """
-name: round
-max_movements: 1000
-provider: script
-judge: {stages: [phase1_tag]}
-movements:
-  - name: write
-    instruction: "write {task}"
-    rules: [{condition: written, next: review}, {condition: stuck, next: ABORT}]
-  - name: review
-    instruction: "review {previous_response}"
-    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: write}]
-"""
-ROUND_REPLIES = {"replies": [{"text": "I did it.\n\n[WRITE:1]", "movement": "write", "times": 0},
-                             {"text": "Again.\n\n[REVIEW:2]", "movement": "review", "times": LOOPS - 1},
-                             {"text": "Good.\n\n[REVIEW:1]", "movement": "review"}]}
-
-
-def figure(what, value, unit, goal):
-    """A row beside its goal, such as "<= 20"."""
-    sign, bound = goal.split()
-    met = value <= float(bound) if sign == "<=" else value >= float(bound)
-    row(what, value, unit, goal if met else goal + ", missed")
+ROUND = flow(movement("write", "write {task}", ("written", "review")),
+             movement("review", "review {previous_response}", ("good", "COMPLETE"), ("bad", "write")),
+             max_movements=1000)
+ROUND_REPLIES = [{"text": "I did it.\n\n[WRITE:1]", "movement": "write", "times": 0},
+                 {"text": "Again.\n\n[REVIEW:2]", "movement": "review", "times": LOOPS - 1},
+                 {"text": "Good.\n\n[REVIEW:1]", "movement": "review"}]
 
 
 class Server(postgres.Server):
     def fresh(self):
         """A database with the tables: its name and URL."""
         url = self.database()
-        done = subprocess.run([BUILD + "/segue", "store", "init", "--store", url], capture_output=True,
-                              check=False)
-        expect(done.returncode == 0, done)
+        ran(SEGUE, "store", "init", "--store", url)
         return url.rsplit("/", 1)[1], url
 
-    def pgbench(self, clients):
-        """Transactions a second, and the milliseconds of one."""
+    def entered(self):
+        """The name of one with a worker in it."""
         database, _ = self.fresh()
-        worker = "00000000-0000-4000-9000-000000000000"
-        self.sql(f"SELECT segue.enter('{worker}', 'bench', '{{}}', 'bench', 3600000)", database)
-        self.sql(f"SELECT segue.make('{worker}', ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, "
-                 f"'{{}}') FROM generate_series(0, {clients - 1}) n", database)
-        script = self.dir + "/append.sql"
-        with open(script, "w", encoding="utf-8") as f:
-            f.write(APPEND)
-        os.chmod(script, 0o644)
-        said = self.run("pgbench", "-h", self.dir, "-U", "postgres", "-n", "-M", "extended", "-c",
-                        str(clients), "-j", "2", "-T", str(SECONDS), "-D", "seq=0", "-f", script,
+        self.sql(f"SELECT segue.enter('{WORKER}', 'bench', '{{}}', 'bench', 3600000)", database)
+        return database
+
+    def run_pgbench(self, database, script, *words):
+        """Transactions a second, and the milliseconds of one."""
+        path = self.dir + "/script.sql"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(script)
+        os.chmod(path, 0o644)
+        said = self.run("pgbench", "-h", self.dir, "-U", "postgres", "-n", "-M", "extended", *words, "-f", path,
                         database).decode()
-        expect(int(self.sql("SELECT count(*) FROM segue.line", database)) > 0, said)
-        return (float(re.search(r"tps = ([0-9.]+)", said)[1]),
-                float(re.search(r"latency average = ([0-9.]+)", said)[1]))
+        return [float(re.search(what + r" = ([0-9.]+)", said)[1]) for what in ("tps", "latency average")]
+
+    def pgbench(self, clients, seconds_each=6):
+        database = self.entered()
+        self.sql(f"SELECT segue.make('{WORKER}', ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid, "
+                 f"'{{}}') FROM generate_series(0, {clients - 1}) n", database)
+        found = self.run_pgbench(database, APPEND, "-c", str(clients), "-j", "2", "-T", str(seconds_each), "-D", "seq=0")
+        expect(int(self.sql("SELECT count(*) FROM segue.line", database)) > 0, "nothing was appended")
+        return found
 
     def asked(self):
         """What workers asked of a database that logs it: pairs of seconds since 1970 and SQL."""
@@ -97,18 +80,17 @@ class Server(postgres.Server):
 
     def appends(self, logs, batches):
         _, url = self.fresh()
-        done = subprocess.run([PROBE, url, str(logs), str(batches)], capture_output=True, check=True)
-        return list(map(float, done.stdout.split()))
+        return list(map(float, ran(PROBE, url, str(logs), str(batches))[2].split()))
 
 
 class Fleet(shared_daemon_test.Fleet):
     """Of the script provider."""
-    def post(self, n=1, workflow=WORKFLOW, replies=REPLIES):
+    def post(self, n=1, workflow=THREE, replies=THREE_REPLIES):
         """The ids of sessions that were submitted."""
-        flow, said = self.file("w.yaml", workflow), self.file("s.json", json.dumps(replies))
+        path, said = self.file("w.json", workflow), self.file("s.json", json.dumps({"replies": replies}))
         ids = []
         for _ in range(n):
-            done = self.segue("submit", flow, "--scenario", said, "--cwd", self.cwd, "-t", "the work")
+            done = self.segue("submit", path, "--scenario", said, "--cwd", self.cwd, "-t", "the work")
             expect(done.returncode == 0, done)
             ids.append(done.stdout.decode().strip().rsplit("#", 1)[-1])
         return ids
@@ -129,19 +111,19 @@ class Fleet(shared_daemon_test.Fleet):
                             f"datname = '{self.name()}'"))
 
 
-def through_the_daemon():
+def through_the_daemon(sessions):
     """Turns a second, from the first call to the last end as the records say it, and the daemon's
     processor time of a record. It is looked at once a second: each look is a program."""
     with Fleet("30s") as fleet:
-        fleet.post(SESSIONS)
-        daemon = fleet.serve("-n", "16")
-        while fleet.count("state = 'ended'") < SESSIONS:
+        fleet.post(sessions)
+        daemon = fleet.serve("-n", str(AT_ONCE))
+        while fleet.count("state = 'ended'") < sessions:
             time.sleep(1)  # the clock is the records'
         took = float(fleet.sql(
             "SELECT extract(epoch FROM max(t) - min(t)) FROM (SELECT substring(convert_from(line, 'UTF8') "
             "FROM '\"ts\":\"([^\"]+)\"')::timestamptz AS t FROM segue.line WHERE seq > 1) l"))
         records = int(fleet.sql("SELECT sum(seq) FROM segue.session"))
-        return SESSIONS * TURNS / took, cpu_ms(daemon.pid) / records
+        return sessions * 3 / took, cpu_ms(daemon.pid) / records
 
 
 def alone():
@@ -159,13 +141,13 @@ def alone():
 def take_over(number):
     """Seconds from the death (or stop) of a worker to what others record of each of its sessions."""
     with Fleet("1s") as fleet:
-        first = fleet.serve("-n", str(AT_ONCE), "--drain", "0")
-        ids = fleet.submit(fleet.workflow(60), AT_ONCE)
-        fleet.until(lambda: os.path.exists(fleet.dir + "/starts") and len(fleet.starts()) == AT_ONCE, "they run")
-        fleet.serve("-n", str(AT_ONCE), "--drain", "0")
+        first = fleet.serve("-n", str(WORKERS), "--drain", "0")
+        ids = fleet.submit(fleet.workflow(60), WORKERS)
+        fleet.until(lambda: os.path.exists(fleet.dir + "/starts") and len(fleet.starts()) == WORKERS, "they run")
+        fleet.serve("-n", str(WORKERS), "--drain", "0")
         begin = time.time()
         first.send_signal(number)
-        fleet.until(lambda: len(fleet.starts()) == 2 * AT_ONCE, "they are taken over")
+        fleet.until(lambda: len(fleet.starts()) == 2 * WORKERS, "they are taken over")
         return [next(at for kind, at in fleet.times(sid) if kind == "session_resume") - begin for sid in ids]
 
 
@@ -188,23 +170,13 @@ def first_call(pooled):
 
 
 def posted(sessions, url=None):
-    """The processor time of a daemon that gets sessions over its socket, a record of theirs, in ms."""
-    with contextlib.ExitStack() as boxes:
-        box = boxes.enter_context(DaemonBox())
+    """The processor time of a daemon for a session that it gets over its socket, in ms."""
+    with DaemonBox() as box:
         if url is not None:
             box.env["SEGUE_STORE"] = url
             del box.env["SEGUE_LOGS"]
-        box.serve("-n", "16", *(["--logs", box.logs] if url else []))
-        body = json.dumps({"workflow": {"text": WORKFLOW, "name": "three"}, "task": "the work", "cwd": box.cwd,
-                           "scenario": {"text": json.dumps(REPLIES)}}).encode()
-        before = cpu_ms(box.process.pid)
-        submit_many(box.socket, body, sessions)
-
-        def all_over():
-            rows = box.segue("ls", "--json", "-n", "1000", "-s", "complete").stdout.splitlines()
-            return len(rows) == sessions
-        box.until(all_over, "they do not end")
-        return (cpu_ms(box.process.pid) - before) / sessions
+        box.serve("-n", str(AT_ONCE), *(["--logs", box.logs] if url else []))
+        return load(box, request(box, THREE, THREE_REPLIES), sessions, 1)[1] / sessions
 
 
 def settled(look):
@@ -243,116 +215,96 @@ def idle(server):
 
 def fits_nobody(server):
     """Milliseconds of a claim with 10,000 ready sessions before it that need a label of nobody."""
-    database, _ = server.fresh()
-    worker = "00000000-0000-4000-9000-000000000000"
-    server.sql(f"SELECT segue.enter('{worker}', 'bench', '{{}}', 'bench', 3600000)", database)
+    database = server.entered()
     server.sql("INSERT INTO segue.session (id, state, rest, needs, seq) SELECT gen_random_uuid(), 'ready', 'ready', "
                "'{nobody}', 1 FROM generate_series(1, 10000)", database)
     server.sql("ANALYZE segue.session", database)
-    script = server.dir + "/claim.sql"
-    with open(script, "w", encoding="utf-8") as f:
-        f.write(f"SELECT * FROM segue.claim('{worker}', 8, '{{}}', 65536);\n")
-    os.chmod(script, 0o644)
-    said = server.run("pgbench", "-h", server.dir, "-U", "postgres", "-n", "-M", "extended", "-c", "1", "-t",
-                      "50", "-f", script, database).decode()
-    return float(re.search(r"latency average = ([0-9.]+)", said)[1])
+    return server.run_pgbench(database, f"SELECT * FROM segue.claim('{WORKER}', 8, '{{}}', 65536);\n", "-c", "1",
+                              "-t", "50")[1]
 
 
 def held(server):
     """Renewals in a third of the lease, with as many sessions held as append_probe takes."""
     database, url = server.fresh()
     server.sql(f"ALTER DATABASE {database} SET track_functions = 'pl'")
-    with subprocess.Popen([PROBE, url, "1000", "1000", "9"], stdout=subprocess.PIPE) as probe:
-        expect(probe.wait() == 0, "append_probe failed")
-        held_s = float(probe.stdout.read().split()[3])
+    held_s = float(ran(PROBE, url, "1000", "1000", "9")[2].split()[3])
     calls = int(server.sql("SELECT sum(calls) FROM pg_stat_user_functions WHERE funcname = 'renew'", database))
     return calls / (held_s / 1.0)  # its lease is 3 s
 
 
-def long_log(server):
+def long_log(server, megabytes):
     """MiB that `verify` of a long log in the store takes."""
-    _, url = server.fresh()
-    with Fleet("30s", store=url) as fleet:
-        sid = "01990000-0000-7000-8000-000000000001"
-        folder = fleet.dir + "/long"
+    with Fleet("30s", store=server.fresh()[1], init=False) as fleet:
+        sid, folder = audit_logs.session_id(1), fleet.dir + "/long"
+        log = audit_logs.Log(audit_logs.START_MS)
+        log.add("session_start", session=sid, workflow={"name": "long"})
+        for _ in range(megabytes * 17):
+            log.add("note", text="x" * 60000)
+        log.add("session_end", outcome="complete")
         os.mkdir(folder)
-        with open(f"{folder}/{sid}.ndjson", "wb") as f:
-            last, text = "0" * 64, "x" * 60000
-            for seq in range(1, MEGABYTES * 17 + 2):
-                kind = {"type": "session_start", "session": sid, "workflow": {"name": "long"}} if seq == 1 else \
-                       {"type": "note", "text": text}
-                if seq == MEGABYTES * 17 + 1:
-                    kind = {"type": "session_end", "outcome": "complete"}
-                line = json.dumps({"v": 1, "seq": seq, "ts": "2026-01-01T00:00:00.000Z", **kind},
-                                  separators=(",", ":")).encode()[:-1]
-                last = hashlib.sha256(last.encode() + line).hexdigest()
-                f.write(line + f',"hash":"{last}"}}\n'.encode())
-        done = fleet.segue("store", "import", folder, "--store", url, timeout=1800)
+        fleet.file(f"long/{sid}.ndjson", log.bytes())
+        done = fleet.segue("store", "import", folder, "--store", fleet.store, timeout=1800)
         expect(done.returncode == 0, done)
         os.unlink(f"{folder}/{sid}.ndjson")
-        pid = subprocess.Popen([SEGUE, "verify", "--store", url, sid], env=fleet.env, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(pid.pid, 0)
-        pid.returncode = os.waitstatus_to_exitcode(status)
-        expect(pid.returncode in (0, 1), "verify", pid.returncode)
-        return used.ru_maxrss / 1024
+        return peak_mib(SEGUE, "verify", "--store", fleet.store, sid, env=fleet.env, statuses=(0, 1))
 
 
 def speed(server):
     """The store alone: transactions a second of pgbench, and milliseconds of one with one client."""
     tps, appends = in_turns(ROUNDS, {"pgbench": lambda: server.pgbench(8)[0],
-                                     "segue": lambda: server.appends(64, 20000)[0]}).values()
+                                     "segue": lambda: server.appends(64, 20000)[0]})
     row("pgbench, the same function, 8 clients", median(tps), "a second")
     row("appends of 64 sessions", median(appends), "a second")
-    figure("of pgbench's", times_as(appends, tps), "", ">= 1.50")
+    row("of pgbench's", times_as(appends, tps), "", ">= 1.50")
     trips, session, log = in_turns(ROUNDS, {"pgbench": lambda: server.pgbench(1)[1], "session": alone,
-                                            "log": lambda: server.appends(1, 1000)[1]}).values()
+                                            "log": lambda: server.appends(1, 1000)[1]})
     row("pgbench with one client: a commit", median(trips), "ms")
-    figure("one log alone: an append, in such commits", times_as(log, trips), "", "<= 1.50")
-    figure("one session alone, with its turn: an append, in such", times_as(session, trips), "", "<= 1.50")
+    row("one log alone: an append, in such commits", times_as(log, trips), "", "<= 1.50")
+    row("one session alone, with its turn: an append, in such", times_as(session, trips), "", "<= 1.50")
     return median(tps)
 
 
-def load(server, tps):
+def busy(server, tps, sessions):
     """Daemons that have much to do."""
-    turns, cpu = through_the_daemon()
-    figure("turns through a daemon, 16 at once", turns, "a second", ">= 1020")
-    figure("of pgbench's", turns / tps, "", ">= 0.35")
+    turns, cpu = through_the_daemon(sessions)
+    row("turns through a daemon, 16 at once", turns, "a second", ">= 1020")
+    row("of pgbench's", turns / tps, "", ">= 0.35")
     row("processor time of the daemon, a record", cpu * 1000, "us")
     files, store = in_turns(ROUNDS, {"files": lambda: posted(200),
-                                     "store": lambda: posted(200, server.fresh()[1])}).values()
+                                     "store": lambda: posted(200, server.fresh()[1])})
     row("processor time of a daemon with files", median(files), "ms/session")
     row("of one with the store", median(store), "ms/session")
-    figure("of that with files", times_as(store, files), "", "<= 1.50")
+    row("of that with files", times_as(store, files), "", "<= 1.50")
 
 
 def waits():
     """How long a session waits for a worker."""
     found, took = first_call(pooled=False)
     row("a submit command", took, "ms")
-    figure("submit to the first call elsewhere, median", found, "ms", "<= 20")
+    row("submit to the first call elsewhere, median", found, "ms", "<= 20")
     if postgres.Pooler.there():
-        figure("the same behind a pooler, where no notice comes", first_call(pooled=True)[0], "ms", "<= 2200")
+        row("the same behind a pooler, where no notice comes", first_call(pooled=True)[0], "ms", "<= 2200")
     for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
         took = [s for _ in range(ROUNDS) for s in take_over(number)]
         late = number == signal.SIGTERM
-        figure(f"take-over after {number.name}, lease 1 s: median", median(took), "s",
+        row(f"take-over after {number.name}, lease 1 s: median", median(took), "s",
                "<= 0.5" if late else "<= 1.4")
-        figure("the longest", max(took), "s", "<= 0.5" if late else "<= 2")
+        row("the longest", max(took), "s", "<= 0.5" if late else "<= 2")
 
 
-def rest(server):
+def rest(server, megabytes):
     """What a worker and a queue cost that wait, and what a long log takes."""
     rate, connections, memory = idle(server)
-    figure("an idle worker: statements", rate, "a second", "<= 1")
-    figure("connections, the most", connections, "", "<= 4")
-    figure("memory above a daemon with files", memory, "MiB", "<= 4")
-    figure("renewals each third of a lease, 1,000 held", held(server), "", "<= 1")
-    figure("a claim behind 10,000 that fit nobody", fits_nobody(server), "ms", "<= 20")
-    figure(f"memory of verify, a log of {MEGABYTES} MB", long_log(server), "MiB", "<= 64")
+    row("an idle worker: statements", rate, "a second", "<= 1")
+    row("connections, the most", connections, "", "<= 4")
+    row("memory above a daemon with files", memory, "MiB", "<= 4")
+    row("renewals each third of a lease, 1,000 held", held(server), "", "<= 1")
+    row("a claim behind 10,000 that fit nobody", fits_nobody(server), "ms", "<= 20")
+    row(f"memory of verify, a log of {megabytes} MB", long_log(server, megabytes), "MiB", "<= 64")
 
 
-def main():
+def store(sessions=1000, megabytes=256):
+    """Megabytes: of the long log."""
     why = postgres.missing()
     if why:
         print("skipped:", why)
@@ -360,10 +312,6 @@ def main():
     with Server(options=["log_timezone=UTC", "log_line_prefix=%m %a "]) as server:
         shared_daemon_test.SERVER = server
         tps = speed(server)
-        load(server, tps)
+        busy(server, tps, sessions)
         waits()
-        rest(server)
-
-
-if __name__ == "__main__":
-    main()
+        rest(server, megabytes)

@@ -1,0 +1,238 @@
+"""Sessions and their logs beside the least that anybody must do for them: one alone (session), many
+short ones at once (submit), groups (group), a worktree of their own (worktree)."""
+import contextlib
+import itertools
+import json
+import os
+import random
+import subprocess
+from statistics import median
+
+from bench import (FLOOR, at, elapsed_s, fill, git, in_turns, load, memory_kib, peak_mib, ran, request, row,
+                   times_as)
+from daemon import DaemonBox
+from support import BUILD, SEGUE, Box, expect, of_type, records
+
+AT_ONCE, WIDTH = 16, 8
+TEMPORARY = os.environ.get("TMPDIR", "/var/tmp")  # on a disk, unless one wants it elsewhere
+
+
+def movement(name, instruction, good, bad=("stuck", "ABORT"), **more):
+    return {"name": name, "instruction": instruction, **more,
+            "rules": [{"condition": condition, "next": follows} for condition, follows in (good, bad)]}
+
+
+def flow(*movements, **more):
+    return json.dumps({"name": "bench", "provider": "script", "judge": {"stages": ["phase1_tag"]},
+                       "max_movements": 300, "movements": movements, **more})
+
+
+THREE = flow(movement("plan", "plan {task}", ("planned", "write")),
+             movement("write", "write {task} after {previous_response}", ("written", "review")),
+             movement("review", "review {previous_response}", ("good", "COMPLETE"), ("bad", "write")))
+THREE_REPLIES = [{"text": f"I did it.\n\n[{m.upper()}:1]", "movement": m, "times": 0}
+                 for m in ("plan", "write", "review")]
+# Turns that a judge decides: two calls each.
+JUDGED = flow(movement("work", "Go on with {task}.", ("work is left", "work"), ("all is done", "COMPLETE")),
+              judge={"stages": ["structured_output"]})
+
+
+def judged_replies(turns, different=True):
+    """Answers of 6 KB, reasons of 150 bytes; if they are not all different, the same each time."""
+    chance = random.Random(1)
+
+    def words(size):
+        return " ".join(chance.choice(("the queue", "of a test", "holds")) for _ in range(size // 8))
+    times = [1] * (turns - 1) if different else [turns - 1]
+    return [reply for count, step in [*((n, 1) for n in times), (1, 2)] for reply in
+            ({"purpose": "execute", "text": words(6000), "times": count},
+             {"purpose": "judge", "text": json.dumps({"reason": words(150), "step": step}), "times": count})]
+
+
+def bare_loop(log, folder, count=1, threads=1):
+    """Seconds and processor milliseconds of a loop that makes the same files, records and syncs."""
+    return map(float, ran(FLOOR, "write", log, folder, str(count), str(threads))[2].split())
+
+
+# ---- one session -------------------------------------------------------------------------------------
+
+def run_words(box, workflow, replies):
+    return ("run", box.file("w.json", workflow), "--scenario", box.file("s.json", json.dumps({"replies": replies})),
+            "--logs", box.logs, "--quiet", "-t", "the queue")
+
+
+def syncs(box, words):
+    """How often a run syncs its log, and its records."""
+    trace = box.dir + "/trace"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(trace)
+    before = set(box.begun())
+    done = box.segue(*words, env={"SYNC_ORDER": trace, "LD_PRELOAD": BUILD + "/helpers/sync_order.so"})
+    expect(done.returncode == 0, done.stderr)
+    with open(trace, encoding="ascii") as f:
+        count = sum(line.startswith("sync-") and line.endswith(".ndjson\n") for line in f)
+    return count, records((set(box.begun()) - before).pop())
+
+
+def texts_bytes(log):
+    """Bytes of the prompts as they were sent and of the replies as they were received."""
+    def text(part):
+        if isinstance(part, str):
+            return part
+        number, _, pointer = part["ref"].partition("#/")
+        value = log[int(number) - 1]
+        for name in pointer.split("/"):
+            value = value[int(name)] if isinstance(value, list) else value[name]
+        return text(value)
+    return sum(len(text(part).encode()) for r in of_type(log, "call_start") for part in r["prompt"]) + \
+        sum(len(r["text"].encode()) for r in of_type(log, "call_end"))
+
+
+def session(rounds=15, turns=300):
+    with Box(TEMPORARY) as box:
+        words, numbers = run_words(box, JUDGED, judged_replies(turns)), itertools.count()
+        cpu = []
+
+        def durable():
+            cpu.append(ran(SEGUE, *words, env=box.env, cwd=box.cwd)[1])
+            log = records(box.log_paths()[-1])
+            return at(log[-1]) - at(log[0])
+        durable()
+        sample = box.log_paths()[-1]
+        ours, bare = in_turns(rounds, {"durable": durable, "bare": lambda: next(
+            bare_loop(sample, f"{box.dir}/bare{next(numbers)}"))})
+        ratios = sorted(a / b for a, b in zip(ours, bare))
+        row(f"{turns} judged turns", median(ours) * 1e3, "ms")
+        row("against a loop that writes and syncs the same", median(ratios), "times", "<= 1.3")
+        row("  at best", ratios[0], "times")
+        row("  at worst", ratios[-1], "times")
+        count, log = syncs(box, words)
+        calls = len(of_type(log, "call_start"))
+        row("processor time a call, the start included", median(cpu) * 1e6 / calls, "us")
+        row(f"syncs of {calls} calls", count, "", f"<= {calls + 2}")
+        row("log, against texts as sent and received", os.path.getsize(sample) / texts_bytes(records(sample)),
+            "times", "<= 1.3")
+        row("peak memory", peak_mib(SEGUE, *words, env=box.env, cwd=box.cwd), "MiB", "<= 16")
+    with contextlib.ExitStack() as boxes:
+        found = [through_the_daemon(boxes, AT_ONCE, turns, JUDGED, judged_replies(turns, False),
+                                    threads=4) for _ in range(5)]
+    ours, bare, *_ = zip(*found)
+    row(f"turns of {AT_ONCE} sessions of {turns} turns at once", median(ours), "a second")
+    row("that part of the bare loop's", times_as(ours, bare), "", ">= 0.80")
+
+
+# ---- many short ones ---------------------------------------------------------------------------------
+
+def through_the_daemon(boxes, sessions, turns, workflow, replies, threads=AT_ONCE):
+    """Turns a second of a daemon and of the bare loop, and the processor milliseconds of a session of both."""
+    box = boxes.enter_context(DaemonBox(TEMPORARY))
+    box.serve("-n", str(AT_ONCE), env={"UV_THREADPOOL_SIZE": str(threads)})
+    took, spent = load(box, request(box, workflow, replies), sessions, 8)
+    logs = box.log_paths()
+    expect(len(logs) == sessions + 1, len(logs))
+    expect(records(logs[-1])[-1]["outcome"] == "complete", logs[-1])
+    floor_s, floor_ms = bare_loop(logs[-1], box.dir + "/floor", sessions, threads)
+    box.end()
+    return sessions * turns / took, sessions * turns / floor_s, spent / sessions, floor_ms / sessions
+
+
+def submit(sessions=1000, rounds=3):
+    """Workflows of three movements, 16 at once, submitted by 8 clients. These are processes of their
+    own: on few cores their time is in the rates, not in the daemon's time."""
+    # Nothing is removed between two rounds: some file systems (ext4 without a journal) pass over
+    # what was removed just now when they look for a place, a millisecond a file.
+    with contextlib.ExitStack() as boxes:
+        found = [through_the_daemon(boxes, sessions, 3, THREE, THREE_REPLIES) for _ in range(rounds)]
+    steps, bare, cpu, bare_cpu = zip(*found)
+    row("turns through the daemon", median(steps), "a second")
+    row("of the bare loop, the same files and syncs", median(bare), "a second")
+    row("the daemon's part of that", times_as(steps, bare), "", ">= 0.50")
+    row("processor time of the daemon", median(cpu), "ms/session")
+    row("of the bare loop", median(bare_cpu), "ms/session")
+    row("above that loop's", median(c - b for c, b in zip(cpu, bare_cpu)), "ms/session", "<= 0.30")
+
+
+# ---- groups ------------------------------------------------------------------------------------------
+
+RULES = [{"condition": "done"}, {"condition": "stuck"}]
+LOOK = "Look at {task} with care."
+
+
+def group_of(children, **more):
+    return flow({"name": "g", "parallel": children, **more, "rules": [
+        {"condition": 'all("done")', "next": "COMPLETE"}, {"condition": 'any("stuck")', "next": "ABORT"}]})
+
+
+def children(count):
+    return [{"name": f"c{i}", "instruction": LOOK, "rules": RULES} for i in range(count)]
+
+
+def child_replies(count, below="g."):
+    return [{"text": f"Seen.\n[C{i}:1]", "movement": f"{below}c{i}", "times": 0} for i in range(count)]
+
+
+def rate(sessions, workflow, replies):
+    """Turns a second of sessions of WIDTH + 1 turns."""
+    with DaemonBox() as box:
+        box.serve("-n", str(AT_ONCE))
+        return sessions * (WIDTH + 1) / load(box, request(box, workflow, replies), sessions, 4)[0]
+
+
+def with_open(items):
+    """Memory of a run with so many items at work, each with the same short texts."""
+    part = {"name": "part", "pass_previous_response": False, "instruction": "Look at {item}.", "rules": RULES}
+    workflow = group_of([part], for_each=list(range(64)), concurrency=items)
+    with DaemonBox() as box:
+        process = box.start(*run_words(box, workflow, [{"text": "[PART:1]", "delay_ms": 60000, "times": 0}]))
+        box.until(lambda: box.begun() and len(of_type(records(box.begun()[0]), "call_start")) == items,
+                  "its children do not begin")
+        return memory_kib(process.pid, "RssAnon")
+
+
+def group(sessions=400, rounds=3):
+    names = [f"c{i}" for i in range(WIDTH + 1)] + ["COMPLETE"]
+    line = flow(*(movement(name, LOOK, ("done", follows)) for name, follows in zip(names, names[1:])))
+    bare, groups = in_turns(rounds, {
+        "bare": lambda: rate(sessions, line, child_replies(WIDTH + 1, "")),
+        "groups": lambda: rate(sessions, group_of(children(WIDTH)), child_replies(WIDTH))})
+    row("turns through the daemon, one by one", median(bare), "a second")
+    row(f"in groups of {WIDTH}", median(groups), "a second")
+    row("that part", times_as(groups, bare), "", ">= 0.80")
+    kib = [(with_open(64) - with_open(1)) / 63 for _ in range(rounds)]
+    row("memory of an open item", median(kib), "KiB", "<= 32")
+    with Box() as box:
+        one, many = (syncs(box, run_words(box, group_of(children(n)), child_replies(n)))[0] for n in (1, 64))
+    row("syncs of a group of one child", one)
+    row("of one of 64 whose answers come together", many, "", f"<= {one + 1}")
+
+
+# ---- worktrees ---------------------------------------------------------------------------------------
+
+def worktree(files=10000, rounds=7):
+    """How long a session's worktree takes, from the record that asks for it to the one that says where
+    it is, beside `git worktree add` alone: both from the same commit."""
+    numbers = itertools.count()
+    with Box() as box:
+        fill(box.cwd, files, "some words", committed=True)
+        test = {"name": "test", "command": ["true"], "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}
+        workflow = box.file("w.json", json.dumps({"name": "w", "workspace": "worktree", "commit": "off",
+                                                  "movements": [test]}))
+
+        def bare():
+            name = f"bare{next(numbers)}"
+            took = elapsed_s(lambda: git(box.cwd, "worktree", "add", "--quiet", "-b", name, f"{box.dir}/{name}",
+                                         "HEAD", env=box.env))
+            git(box.cwd, "worktree", "remove", "--force", f"{box.dir}/{name}", env=box.env)
+            return took
+
+        def own():
+            ran(SEGUE, "run", workflow, "--cwd", box.cwd, "--logs", box.logs, env=box.env)
+            asked, made = of_type(records(box.log_paths()[-1]), "workspace")[:2]
+            git(box.cwd, "worktree", "remove", "--force", made["data"]["path"], env=box.env)
+            return at(made) - at(asked)
+        sides = {"alone": bare, "own": own}
+        in_turns(1, sides)  # warm
+        alone, ours = map(median, in_turns(rounds, sides))
+        row(f"git worktree add alone, {files} files", alone * 1000, "ms")
+        row("a session's worktree", ours * 1000, "ms")
+        row("against git alone", ours / alone, "times", "<= 1.3")

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Runs benches.
+
+usage: run.py BUILD_DIR [NAME [NUMBER...]]...    without a name: all but those that run by name only
+The numbers behind a name are the bench's parameters, such as its sessions and rounds.
+"""
+import importlib
+import subprocess
+import sys
+
+# Each bench and where it is: a function of that name, or (None) a program of its own. By name only
+# run those that take long or need more than a build.
+BENCHES = {"library": None, "http": None, "spawn": None, "program": "program_bench", "session": "flow_bench",
+           "submit": "flow_bench", "group": "flow_bench", "worktree": "flow_bench", "held": "call_bench",
+           "tree": "call_bench", "many": "census_bench", "audit": "census_bench", "window": "window_bench"}
+BY_NAME = {"million": "census_bench", "window_live": "window_bench", "store": "store_bench",
+           "restate": "restate_bench"}
+
+
+def main():
+    asked = []
+    for word in sys.argv[2:] or list(BENCHES):
+        if word.isdigit() and asked:
+            asked[-1][1].append(int(word))
+        else:
+            asked.append((word.lstrip("-"), []))  # --store: what is asked of a shared store
+    modules = BENCHES | BY_NAME
+    for name, numbers in asked:
+        if name not in modules:
+            sys.exit(f"run.py: there is no benchmark {name}; there are: {' '.join(modules)}")
+        print(f"== {name}", flush=True)
+        if modules[name] is None:
+            subprocess.run([f"{sys.argv[1]}/tests/{name}_bench"], check=True)
+        else:
+            getattr(importlib.import_module(modules[name]), name)(*numbers)
+
+
+if __name__ == "__main__":
+    main()
