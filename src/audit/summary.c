@@ -1,6 +1,7 @@
 /* Sums records up, one line per turn. */
 #include "audit/summary.h"
 
+#include "audit/resume_flags.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/utf8.h"
@@ -428,30 +429,6 @@ const char *summary_resume_flags(const struct summary *s) {
   return buf_c(&s->resume_flags);
 }
 
-/* A call's budget begins anew with the next call, and a day's ends by itself: they need nothing. */
-static void summary_put_budget(const json_t *budget, struct buf *out) {
-  struct str of = json_view(json_object_get(budget, "of"));
-  if (!str_eq_c(of, "session") && !str_eq_c(of, "movement"))
-    return;
-  struct str movement = json_view(json_object_get(budget, "movement"));
-  buf_puts(out, " --add-budget ");
-  if (movement.n > 0)
-    buf_printf(out, STR_FMT ".", STR_ARG(movement));
-  buf_str(out, json_view(json_object_get(budget, "unit")));
-  buf_puts(out, "=N");
-}
-
-static void summary_keep_flags(struct summary *s, const json_t *budget) {
-  struct str status = str_from(s->status);
-  buf_clear(&s->resume_flags);
-  if (budget != NULL)
-    summary_put_budget(budget, &s->resume_flags);
-  else if (str_eq_c(status, "max_movements"))
-    buf_puts(&s->resume_flags, " --max-movements N");
-  else if (str_eq_c(status, "rule_no_match") || str_eq_c(status, "failed"))
-    buf_puts(&s->resume_flags, " (or with your verdict: --rule N)");
-}
-
 json_t *summary_spent(const struct summary *s) {
   return s->spent != NULL ? json_incref(s->spent) : spends_json(&s->spends);
 }
@@ -489,7 +466,8 @@ static void on_session_stop(struct summary *s, const struct turn_line *line,
   if (strcmp(reason, "provider_error") != 0 && !tells_all)
     buf_printf(&s->message, "%s: ", reason);
   buf_str(&s->message, record_text(record, MEMBER_MESSAGE));
-  summary_keep_flags(s, record_tree(record, MEMBER_BUDGET));
+  buf_clear(&s->resume_flags);
+  resume_flags(str_from(s->status), record_tree(record, MEMBER_BUDGET), &s->resume_flags);
 }
 
 static void on_session_resume(struct summary *s) {
