@@ -19,6 +19,8 @@ bool str_eq_c(struct str a, const char *b) {
 }
 
 bool str_starts(struct str s, const char *prefix) {
+  if (s.n == 0 || s.p[0] != prefix[0])
+    return prefix[0] == '\0';
   size_t n = strlen(prefix);
   return s.n >= n && memcmp(s.p, prefix, n) == 0;
 }
@@ -33,13 +35,21 @@ bool str_has(struct str s, const char *part) {
   return n == 0 || (s.n > 0 && memmem(s.p, s.n, part, n) != NULL);
 }
 
+static char str_fold(char c) { /* the case of ASCII letters */
+  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
 bool str_eq_fold(struct str a, const char *b) {
-  return a.n == strlen(b) && (a.n == 0 || strncasecmp(a.p, b, a.n) == 0);
+  if (a.n == 0 || str_fold(a.p[0]) != str_fold(b[0]))
+    return a.n == 0 && b[0] == '\0';
+  return a.n == strlen(b) && strncasecmp(a.p, b, a.n) == 0;
 }
 
 bool str_starts_fold(struct str s, const char *prefix) {
+  if (s.n == 0 || str_fold(s.p[0]) != str_fold(prefix[0]))
+    return prefix[0] == '\0';
   size_t n = strlen(prefix);
-  return s.n >= n && (n == 0 || strncasecmp(s.p, prefix, n) == 0);
+  return s.n >= n && strncasecmp(s.p, prefix, n) == 0;
 }
 
 static bool is_space(char c) {

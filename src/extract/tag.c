@@ -148,8 +148,11 @@ struct pass {
   const struct tag_query *query;
   struct str text; /* up to the end of its last line */
   struct fence fence;
-  bool pointed;   /* the last line that says something speaks of the next one */
-  bool announced; /* so does a line of this paragraph, no list and no table between */
+  /* The last line that says something, unless what it speaks of is over; whether it speaks of the
+   * next one is asked only where that counts. */
+  struct str said;
+  bool said_foreign; /* it begins with the mark of foreign text */
+  bool announced; /* a line of this paragraph speaks of the next ones, no list or table between */
   size_t lines;   /* of this paragraph, so far */
   char above;     /* what the line above begins with; NUL: none, or it is blank */
   struct tag_blocks blocks;
@@ -178,9 +181,15 @@ static bool is_offered(const struct tag_query *query, long number) {
   return false;
 }
 
+/* Does the last line that says something speak of the next one? */
+static bool is_pointed(const struct pass *pass) {
+  return pass->said.n > 0 && (tag_points_below(pass->said, pass->query) ||
+                              (pass->said_foreign && tag_shows_output(pass->said)));
+}
+
 static bool is_not_foreign(const struct pass *pass) {
-  return !pass->foreign && !pass->foreign_above && !pass->pointed && !pass->announced &&
-         !tag_blocks_open(&pass->blocks);
+  return !pass->foreign && !pass->foreign_above && !pass->announced &&
+         !tag_blocks_open(&pass->blocks) && !is_pointed(pass);
 }
 
 static void take_line(struct pass *pass, size_t at, struct str line) {
@@ -225,7 +234,8 @@ static size_t reasoning_at(struct pass *pass, size_t at, struct str line) {
       continue;
     if (i > 0) /* before a closer */
       take_line(pass, at, (struct str){line.p, i});
-    pass->foreign = pass->foreign_above = pass->pointed = pass->announced = false;
+    pass->foreign = pass->foreign_above = pass->announced = false;
+    pass->said = (struct str){0};
     pass->blocks = (struct tag_blocks){0};
     return closed == SIZE_MAX ? SIZE_MAX : closed - at;
   }
@@ -240,7 +250,8 @@ static void look_at_line(struct pass *pass, size_t at, struct str line) {
   }
   pass->fence = fence_opened(line);
   if (pass->fence.mark) {
-    pass->pointed = pass->announced = false; /* the fence holds what was announced */
+    pass->announced = false; /* the fence holds what was announced */
+    pass->said = (struct str){0};
     return;
   }
   if (is_blank(line.p, line.n)) {
@@ -260,12 +271,12 @@ static void look_at_line(struct pass *pass, size_t at, struct str line) {
   pass->above = line.p[0];
   if (tag_line_is_empty(line))
     return;
-  bool foreign = tag_begins_foreign(line);
-  pass->foreign |= foreign;
-  pass->pointed = tag_points_below(line, pass->query) || (foreign && tag_shows_output(line));
+  pass->said = line;
+  pass->said_foreign = tag_begins_foreign(line);
+  pass->foreign |= pass->said_foreign;
   bool starts = pass->lines++ == 0; /* its paragraph */
   if (starts)
-    pass->announced = pass->pointed && tag_opens_text(line);
+    pass->announced = tag_opens_text(line) && is_pointed(pass);
   else
     pass->announced &= line.p[0] != '|' && list_markers(line.p, line.n) == 0;
 }

@@ -33,11 +33,20 @@ static size_t above_one_of(struct str s, const char *const *marks, bool at_end) 
   return 0;
 }
 
-static bool has_fold(struct str s, const char *part) {
-  for (; s.n > 0; s = above_skip(s, 1))
-    if (str_starts_fold(s, part))
+/* Is the part in the text, beginning with that byte? The case of ASCII letters does not count. */
+static bool has_fold_from(struct str s, char first, const char *part) {
+  const char *end = s.p + s.n, *at = s.p;
+  for (; at < end && (at = memchr(at, first, (size_t)(end - at))) != NULL; at++)
+    if (str_starts_fold((struct str){at, (size_t)(end - at)}, part))
       return true;
   return false;
+}
+
+static bool has_fold(struct str s, const char *part) {
+  char small = tag_fold(part[0]), large = small;
+  if (small >= 'a' && small <= 'z')
+    large = (char)(small - 'a' + 'A');
+  return has_fold_from(s, small, part) || (large != small && has_fold_from(s, large, part));
 }
 
 /* --- words --- */

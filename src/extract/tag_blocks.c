@@ -14,7 +14,7 @@ static bool in_name(char c) {
 static size_t marks_in(struct str s, const char *part) {
   size_t n = strlen(part), count = 0;
   for (size_t i = 0; i + n <= s.n; i++)
-    if (memcmp(s.p + i, part, n) == 0) {
+    if (s.p[i] == part[0] && memcmp(s.p + i, part, n) == 0) {
       count += i == 0 || s.p[i - 1] != '`'; /* a code span names it */
       i += n - 1;
     }

@@ -7,15 +7,11 @@
 /* A gap is the space people leave between words, not one that pushes a tag out of sight. */
 enum { MAX_INDENT = 3, MAX_GAP = 4, MAX_OPEN_MARKS = 6, MAX_LIST_DIGITS = 3, MAX_HEADING = 6 };
 
-static char fold(char c) {
-  return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-}
-
 bool tag_folded_equal(struct str a, struct str b) {
   if (a.n != b.n)
     return false;
   for (size_t i = 0; i < a.n; i++)
-    if (fold(a.p[i]) != fold(b.p[i]))
+    if (tag_fold(a.p[i]) != tag_fold(b.p[i]))
       return false;
   return true;
 }
@@ -282,10 +278,21 @@ static bool form_any_words(struct form *f) {
   return false;
 }
 
+/* Has the line any of the signs that end a lead-in: a colon, a dash, an arrow? Other languages have
+ * their own, so a byte that is not ASCII counts. */
+static bool can_lead_in(struct str line) {
+  for (size_t i = 0; i < line.n; i++)
+    if (line.p[i] == ':' || line.p[i] == '-' || (line.p[i] & 0x80))
+      return true;
+  return false;
+}
+
 bool tag_line_number(struct str line, const struct tag_query *query, bool any_words,
                      struct tag_place *place) {
   struct form f = {.rest = str_trim(line)};
   const char *start = line.p;
+  if (!can_lead_in(line)) /* most lines of an answer */
+    return false;
   (void)(form_heading(&f) || form_list_mark(&f));
   form_gap(&f);
   form_skip(&f, tag_emoji(f.rest));
@@ -323,6 +330,8 @@ bool tag_line_is_empty(struct str line) {
   size_t n, marks = 0;
   if (rest.n == 0)
     return true;
+  if (!(rest.p[0] & 0x80) && memchr("-*_<", rest.p[0], 4) == NULL) /* no emoji, no token either */
+    return false;
   for (size_t i = 0; i < rest.n; i++)
     if (rest.p[i] == rest.p[0])
       marks++;

@@ -39,15 +39,14 @@ static const struct language {
      {"최종"}},
 };
 
-static char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 static size_t tag_word_at(struct str text, const char *const *words) {
   size_t longest = 0;
+  char first = text.n > 0 ? tag_fold(text.p[0]) : '\0';
   for (size_t i = 0; i < LANGUAGE_WORDS && words[i]; i++) {
     size_t n = 0;
-    while (words[i][n] && n < text.n && lower(text.p[n]) == lower(words[i][n]))
+    if (tag_fold(words[i][0]) != first) /* most differ here */
+      continue;
+    while (words[i][n] && n < text.n && tag_fold(text.p[n]) == tag_fold(words[i][n]))
       n++;
     if (words[i][n] == '\0' && n > longest)
       longest = n;
@@ -56,7 +55,7 @@ static size_t tag_word_at(struct str text, const char *const *words) {
 }
 
 static bool ends_word(struct str text, size_t at) {
-  char c = at < text.n ? lower(text.p[at]) : ' ';
+  char c = at < text.n ? tag_fold(text.p[at]) : ' ';
   return !(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9');
 }
 
@@ -83,6 +82,9 @@ static size_t lead_in_of(const struct language *language, struct str text) {
 
 size_t tag_lead_in(struct str text) {
   size_t longest = 0;
+  char first = text.n > 0 ? tag_fold(text.p[0]) : ' ';
+  if (!(first & 0x80) && (first < 'a' || first > 'z')) /* no word begins so */
+    return 0;
   for (size_t i = 0; i < sizeof languages / sizeof languages[0]; i++) {
     size_t n = lead_in_of(&languages[i], text);
     if (n > longest)
@@ -114,6 +116,8 @@ static bool is_emoji(uint32_t cp) {
 size_t tag_emoji(struct str text) {
   const uint32_t joiner = 0x200D, variant = 0xFE0F;
   size_t at = 0;
+  if (text.n == 0 || !(text.p[0] & 0x80))
+    return 0;
   for (;;) {
     uint32_t cp;
     size_t n = utf8_decode(text.p + at, text.n - at, &cp);
