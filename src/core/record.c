@@ -118,33 +118,54 @@ static char *put_digits(char *at, int value, int digits) {
   return at + digits;
 }
 
+/* The numbers of a time in order, year to milliseconds: each its digits and what follows it. Logs
+ * hold and views read several a turn: snprintf and sscanf would show up in profiles. */
+enum { TIME_NUMBERS = 7 };
+static const int time_digits[TIME_NUMBERS] = {4, 2, 2, 2, 2, 2, 3};
+static const char time_after[] = "--T::.Z";
+
 void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
-  static const char after[] = "--T::.Z"; /* the character after each number */
   time_t seconds = (time_t)(time_ms / 1000);
   struct tm tm;
   gmtime_r(&seconds, &tm);
   const int numbers[] = {tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,           tm.tm_hour,
                          tm.tm_min,         tm.tm_sec,     (int)(time_ms % 1000)};
   char *at = out;
-  static const int digits[] = {4, 2, 2, 2, 2, 2, 3};
-  for (size_t i = 0; i < 7; i++) { /* logs write several a turn: snprintf would be too slow */
-    at = put_digits(at, numbers[i], digits[i]);
-    *at++ = after[i];
+  for (size_t i = 0; i < TIME_NUMBERS; i++) {
+    at = put_digits(at, numbers[i], time_digits[i]);
+    *at++ = time_after[i];
   }
   *at = '\0';
 }
 
+/* Days from 1970 to the first of a month (1 to 12) of the Gregorian calendar. A year that begins in
+ * March has its odd day at its end. */
+static int64_t days_to_month(int year, int month) {
+  int64_t y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
+  int64_t before_1970 = 719468; /* days from March of year 0 */
+  return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 - before_1970;
+}
+
 bool record_time_parse(const char *text, int64_t *time_ms) {
-  struct tm tm = {0};
-  int ms, used = 0;
-  if (text == NULL ||
-      sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-             &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &ms, &used) != 7 ||
-      used == 0 || text[used] != '\0')
+  int numbers[TIME_NUMBERS];
+  const char *at = text;
+  if (text == NULL)
     return false;
-  tm.tm_year -= 1900;
-  tm.tm_mon -= 1;
-  *time_ms = (int64_t)timegm(&tm) * 1000 + ms;
+  for (size_t i = 0; i < TIME_NUMBERS; i++) {
+    numbers[i] = 0;
+    for (int k = 0; k < time_digits[i]; k++, at++) {
+      if (*at < '0' || *at > '9')
+        return false;
+      numbers[i] = numbers[i] * 10 + (*at - '0');
+    }
+    if (*at++ != time_after[i])
+      return false;
+  }
+  if (*at != '\0' || numbers[0] < 1 || numbers[1] < 1 || numbers[1] > 12)
+    return false;
+  int64_t days = days_to_month(numbers[0], numbers[1]) + numbers[2] - 1;
+  int64_t seconds = ((days * 24 + numbers[3]) * 60 + numbers[4]) * 60 + numbers[5];
+  *time_ms = seconds * 1000 + numbers[6];
   return true;
 }
 
