@@ -12,13 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct str template_folder = STR_INIT("prompts/");
+
 const char *const prompt_template_names[] = {
     "execute.md", "judge_structured.md", "judge_tag.md", "judge_ai.md", "reask.md",
     "schema.md",  "invariant.md",        "report.md",    "loop.md",     NULL};
 
 struct prompt_templates {
   struct {
-    const char *text; /* it belongs to a resource and never moves */
+    const struct resource *resource; /* it never moves */
     struct template *parsed;
   } items[16];
   size_t count;
@@ -36,16 +38,16 @@ void prompt_templates_free(struct prompt_templates *t) {
 
 /* Returns the shipped template, which is parsed once, when it is first rendered; NULL if there is
  * no room to keep it. */
-static const struct template *parsed_template(struct prompt_templates *t, struct str text,
+static const struct template *parsed_template(struct prompt_templates *t, const struct resource *r,
                                               const struct template_var *vars) {
   size_t i = 0;
-  while (i < t->count && t->items[i].text != text.p)
+  while (i < t->count && t->items[i].resource != r)
     i++;
   if (i == ARRAY_LEN(t->items))
     return NULL;
   if (i == t->count) {
-    t->items[i].text = text.p;
-    t->items[i].parsed = template_parse(text, vars);
+    t->items[i].resource = r;
+    t->items[i].parsed = template_parse((struct str){r->p, r->n}, vars);
     t->count++;
   }
   return t->items[i].parsed;
@@ -92,9 +94,11 @@ static uint64_t prompt_place_of(const struct prompt_view *v, struct str piece, s
 
 static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str piece,
                                       const struct template_var *var) {
-  static const char *const stable[] = {"workflow",  "movement", "description", "criteria",
-                                       "tags",      "task",     "none",        "max_movements",
-                                       "max_steps", "request",  "order",       "format"};
+  static const struct str stable[] = {
+      STR_INIT("workflow"), STR_INIT("movement"),      STR_INIT("description"),
+      STR_INIT("criteria"), STR_INIT("tags"),          STR_INIT("task"),
+      STR_INIT("none"),     STR_INIT("max_movements"), STR_INIT("max_steps"),
+      STR_INIT("request"),  STR_INIT("order"),         STR_INIT("format")};
   const struct movement *m = v->movement;
   if (is_whole(piece, m->instruction) || is_whole(piece, m->persona) ||
       is_whole(piece, m->policy) || is_whole(piece, m->knowledge))
@@ -102,7 +106,7 @@ static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str pi
   if (var == NULL)
     return PIECE_STABLE;
   for (size_t i = 0; i < ARRAY_LEN(stable); i++)
-    if (str_eq_c(var->name, stable[i])) /* a long one stands in other questions too */
+    if (str_eq(var->name, stable[i])) /* a long one stands in other questions too */
       return piece.n < LIMIT_OWN_PART_BYTES ? PIECE_STABLE : PIECE_OWN;
   return PIECE_CHANGES;
 }
@@ -143,29 +147,45 @@ void prompt_on_piece(void *ctx, struct str piece, const struct template_var *var
   prompt_put(sink->out, piece, seq, key, prompt_kind_of(sink->view, piece, var));
 }
 
-/* Returns a template's text: the project's or the user's, else the shipped one. */
-static struct str find_template(const struct prompt_view *view, const char *name, bool *shipped) {
+/* Is the resource "prompts/LANGUAGE/NAME"? */
+static bool is_template(const struct resource *r, struct str language, const char *name) {
+  const char *rest = r->name + template_folder.n;
+  return strncmp(rest, language.p, language.n) == 0 && rest[language.n] == '/' &&
+         strcmp(rest + language.n + 1, name) == 0;
+}
+
+/* Returns the shipped template; those that were rendered before are looked at first. */
+static const struct resource *shipped_template(const struct prompt_view *view, const char *name) {
+  const struct prompt_templates *t = view->templates;
+  struct str language = view->workflow->language;
+  for (size_t i = 0; t != NULL && i < t->count; i++)
+    if (is_template(t->items[i].resource, language, name))
+      return t->items[i].resource;
   struct buf key = {0};
-  buf_puts(&key, "prompts/");
-  buf_str(&key, view->workflow->language);
-  buf_putc(&key, '/');
-  buf_puts(&key, name);
-  const json_t *override = json_object_get(view->overrides, key.p + strlen("prompts/"));
+  buf_printf(&key, "%s" STR_FMT "/%s", template_folder.p, STR_ARG(language), name);
   const struct resource *r = resource_find(key.p);
   if (r == NULL)
     BUG("no template %s", key.p);
   buf_deinit(&key);
-  *shipped = !json_is_string(override);
-  return *shipped ? (struct str){r->p, r->n} : json_view(override);
+  return r;
+}
+
+/* Returns a template's text: the project's or the user's, else the shipped one. */
+static struct str find_template(const struct prompt_view *view, const struct resource *shipped,
+                                bool *own) {
+  const json_t *override = json_object_get(view->overrides, shipped->name + template_folder.n);
+  *own = json_is_string(override);
+  return *own ? json_view(override) : (struct str){shipped->p, shipped->n};
 }
 
 void prompt_render(const char *name, const struct template_var *vars, struct prompt_sink *sink) {
   const struct prompt_view *view = sink->view;
   const struct template *parsed = NULL;
-  bool shipped;
-  struct str text = find_template(view, name, &shipped);
-  if (shipped && view->templates != NULL)
-    parsed = parsed_template(view->templates, text, vars);
+  const struct resource *shipped = shipped_template(view, name);
+  bool own;
+  struct str text = find_template(view, shipped, &own);
+  if (!own && view->templates != NULL)
+    parsed = parsed_template(view->templates, shipped, vars);
   if (parsed != NULL)
     template_put(parsed, vars, prompt_on_piece, sink);
   else
@@ -173,8 +193,8 @@ void prompt_render(const char *name, const struct template_var *vars, struct pro
 }
 
 struct str prompt_template_text(const struct prompt_view *view, const char *name) {
-  bool shipped;
-  return str_trim(find_template(view, name, &shipped));
+  bool own;
+  return str_trim(find_template(view, shipped_template(view, name), &own));
 }
 
 struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value) {
