@@ -212,6 +212,9 @@ bool apply_answer(const struct fold *f) {
 /* --- asking --- */
 
 bool people_hold(const struct turn *turn, const struct core *core) {
+  const struct movement *m = people_movement(core, turn);
+  if (turn->phase != TURN_JUDGED && m->ask == NULL && m->approve == NULL) /* most turns */
+    return turn->question != NULL || turn->rejected;
   return turn->question != NULL || turn->rejected || people_may_ask(core, turn, STR("ask")) ||
          people_may_ask(core, turn, STR("approve")) || people_may_ask(core, turn, STR("input"));
 }

@@ -50,7 +50,7 @@ bool admission_check(const struct provider *provider, struct err *err) {
                  provider->capability.name, LIMIT_CONCURRENCY);
 }
 
-static struct admission_slot *admission_slot_of(struct admission *a, struct str provider);
+static struct admission_slot *admission_slot_of(const struct admission *a, struct str provider);
 
 void admission_init(struct admission *a, const struct provider_registry *registry) {
   *a = (struct admission){.slots = xcalloc(LIMIT_PROVIDER_COUNT, sizeof *a->slots)};
@@ -83,7 +83,7 @@ void admission_deinit(struct admission *a) {
   *a = (struct admission){0};
 }
 
-static struct admission_slot *admission_slot_of(struct admission *a, struct str provider) {
+static struct admission_slot *admission_slot_of(const struct admission *a, struct str provider) {
   for (size_t i = 0; i < a->count; i++)
     if (str_eq(a->slots[i].name, provider))
       return &a->slots[i];
@@ -91,16 +91,14 @@ static struct admission_slot *admission_slot_of(struct admission *a, struct str 
 }
 
 void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out) {
+  const struct admission_slot *s = admission_slot_of(a, provider);
   *out = (struct admission_look){0};
-  for (size_t i = 0; i < a->count; i++) {
-    const struct admission_slot *s = &a->slots[i];
-    if (str_eq(s->name, provider))
-      *out = (struct admission_look){.limit = s->limit,
-                                     .open = s->open,
-                                     .failures = s->failures,
-                                     .cool_until_ms = s->cool_until_ms,
-                                     .open_until_ms = s->open_until_ms};
-  }
+  if (s != NULL)
+    *out = (struct admission_look){.limit = s->limit,
+                                   .open = s->open,
+                                   .failures = s->failures,
+                                   .cool_until_ms = s->cool_until_ms,
+                                   .open_until_ms = s->open_until_ms};
 }
 
 enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
@@ -145,10 +143,8 @@ void admission_cool(struct admission *a, struct str provider, uint64_t ms, uint6
 }
 
 const char *admission_pool(const struct admission *a, struct str provider) {
-  for (size_t i = 0; i < a->count; i++)
-    if (str_eq(a->slots[i].name, provider))
-      return a->slots[i].pool;
-  return "";
+  const struct admission_slot *s = admission_slot_of(a, provider);
+  return s != NULL ? s->pool : "";
 }
 
 size_t admission_pool_open(const struct admission *a, const char *pool) {

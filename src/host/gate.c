@@ -148,6 +148,8 @@ static void gate_ask_store(struct gate *g, struct gate_entry *e, const char *poo
 /* Gives up places at a pool until there is one for each open call, except calls older than its
  * limit. */
 static void gate_trim(struct gate *g, const char *pool) {
+  if (g->asked.count == 0 && g->seats.count == 0) /* the store shares none */
+    return;
   size_t open = admission_pool_open(&g->admission, pool), held = 0;
   LIST_EACH(struct gate_asked, asked, in_gate, &g->asked)
     open -= asked->entry != NULL && strcmp(asked->pool, pool) == 0;

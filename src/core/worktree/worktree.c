@@ -22,9 +22,7 @@ const json_t *core_worktree_setting(const json_t *config, const char *name) {
   return own ? own : json_object_get(json_at(config, "default_workspace"), name);
 }
 
-static struct str setting_text(const json_t *config, const char *from, const char *name) {
-  return json_view(json_object_get(json_object_get(config, from), name));
-}
+#define setting_text(config, from, name) json_view(json_at(json_at(config, from), name))
 
 enum workspace_mode core_workspace_mode(const struct workflow *wf, const json_t *config) {
   enum workspace_mode mode = WORKSPACE_UNSET;
@@ -324,20 +322,21 @@ static bool may_change(const struct workflow *wf, size_t movement) {
 }
 
 static bool commit_is_due(const struct core *core) {
-  enum commit_when when = core_commit_when(core->workflow, core->config);
+  const struct workflow *wf = core->workflow;
   if (core->ended.turn == 0 || core->worktree.committed >= core->ended.turn)
     return false;
   if (core->next < 0)
-    return when != COMMIT_OFF;
-  return when == COMMIT_MOVEMENT && may_change(core->workflow, core->ended.movement);
+    return core_commit_when(wf, core->config) != COMMIT_OFF;
+  return may_change(wf, core->ended.movement) &&
+         core_commit_when(wf, core->config) == COMMIT_MOVEMENT;
 }
 
 bool worktree_waits(struct step *s) {
   const struct core *core = s->core;
-  bool own = core_workspace_mode(core->workflow, core->config) == WORKSPACE_WORKTREE;
   if (core->worktree.asked != WORKTREE_IDLE)
     return true;
-  if (own && !core->worktree.made && core->next >= 0) {
+  if (!core->worktree.made && core->next >= 0 &&
+      core_workspace_mode(core->workflow, core->config) == WORKSPACE_WORKTREE) {
     ask_make(s, NULL);
     return true;
   }
