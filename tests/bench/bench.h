@@ -1,5 +1,4 @@
-/* bench.h - what the benches in C share: clocks, the middle of several runs, sides that take turns,
- * a measurement in a process of its own.
+/* bench.h - what the benches in C share: clocks, and the middle or the least of several runs.
  *
  * Every bench prints a line a figure, with its goal where there is one. */
 #ifndef SEGUE_TESTS_BENCH_H
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,11 +62,5 @@ static inline double bench_quantile(double *values, size_t n, double q) {
     }                                                                                              \
     bench_best;                                                                                    \
   })
-
-/* The JSON Schema of a judge's answer. */
-static const char bench_judgment[] =
-    "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":\"integer\",\"enum\":[0,1,2]},"
-    "\"reason\":{\"type\":\"string\"}},\"required\":[\"step\",\"reason\"],"
-    "\"additionalProperties\":false}";
 
 #endif

@@ -15,6 +15,12 @@ enum { RUNS = 15, JUDGMENTS = 1000, SCHEMA_BYTES = 50000 };
 
 /* --- checking --- */
 
+/* The JSON Schema of a judge's answer. */
+static const char judgment_schema[] =
+    "{\"type\":\"object\",\"properties\":{\"step\":{\"type\":\"integer\",\"enum\":[0,1,2]},"
+    "\"reason\":{\"type\":\"string\"}},\"required\":[\"step\",\"reason\"],"
+    "\"additionalProperties\":false}";
+
 /* The same by hand. */
 static bool judgment_walk(const json_t *value) {
   bool step = false, reason = false;
@@ -40,7 +46,7 @@ static void checking(void) {
   for (int i = 0; i < JUDGMENTS; i++)
     values[i] =
         json_pack("{s:i,s:s}", "step", i % 3, "reason", "the tests pass and nothing is left");
-  json_t *doc = json_loads(bench_judgment, 0, NULL);
+  json_t *doc = json_loads(judgment_schema, 0, NULL);
   struct schema *schema = schema_compile(doc, NULL, NULL, NULL);
   double walk =
       BENCH_BEST(100, for (int i = 0; i < JUDGMENTS; i++) good += judgment_walk(values[i]));

@@ -10,7 +10,7 @@ import sys
 
 # Each bench and where it is: a function of that name, or (None) a program of its own. By name only
 # run those that take long or need more than a build.
-BENCHES = {"library": None, "http": None, "spawn": None, "program": "program_bench", "session": "flow_bench",
+BENCHES = {"library": None, "spawn": None, "http": "http_bench", "program": "program_bench", "session": "flow_bench",
            "submit": "flow_bench", "group": "flow_bench", "worktree": "flow_bench", "held": "call_bench",
            "tree": "call_bench", "many": "census_bench", "audit": "census_bench", "window": "window_bench"}
 BY_NAME = {"million": "census_bench", "window_live": "window_bench", "store": "store_bench",

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/wait.h>
 
 enum { BATCH = 25, ROUNDS = 81, AT_ONCE_MAX = 8, STARTS = 500, BALLAST_MB = 500 };
 

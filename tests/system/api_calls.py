@@ -9,13 +9,18 @@ SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "step":
           "required": ["reason", "step"], "additionalProperties": False}
 
 
-def drive(settings, calls, env=None):
-    """Runs the calls; the results by id, and what was left open."""
+def driven(settings, calls, env=None):
+    """Runs the calls; their results, and the processor time of all of them in microseconds."""
     lines = [json.dumps(settings)] + [json.dumps({"prompt": "Judge.", "model": "m", **c}) for c in calls]
     done = subprocess.run([BUILD + "/helpers/api_driver"], input="\n".join(lines).encode() + b"\n", capture_output=True,
                           env={**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim", **(env or {})}, timeout=120)
     expect(done.returncode == 0, "api_driver", done.returncode, done.stderr.decode(errors="replace")[-3000:], done.stdout[-500:])
     out = [json.loads(line) for line in done.stdout.splitlines()]
     expect(len(out) == len(calls) + 1, "every call ends once")
-    expect(out[-1] == {"open": 0, "descriptors": 0}, "left open:", out[-1])
-    return {o["id"]: o for o in out[:-1]}
+    expect(out[-1]["open"] == out[-1]["descriptors"] == 0, "left open:", out[-1])
+    return out[:-1], out[-1]["cpu_us"]
+
+
+def drive(settings, calls, env=None):
+    """Runs the calls; the results by id."""
+    return {o["id"]: o for o in driven(settings, calls, env)[0]}

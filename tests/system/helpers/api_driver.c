@@ -4,8 +4,10 @@
  * The first line is the user's `providers:` settings as JSON; each line after it a call:
  *  {"id", "provider", "model", "prompt", "schema", "options", "timeout_ms", "cancel_ms", "purpose",
  *    "after": true}      after: only when all calls before it are over
+ *    "repeat": 1000}     so often, one after the other; only the last one's end is told
  *   {"id", "provider", "probe": true}       whether it is there
- * Prints a line of JSON for each that ends, then one with what is left open. Exit 3: the loop does
+ * Prints a line of JSON for each that ends, then one with what is left open and the microseconds of
+ * the processor that the calls took. Exit 3: the loop does
  * not close clean. SEGUE_DRIVER_ENV names variables whose values are secrets, divided by commas. */
 #include "base/log.h"
 #include "format/json_write.h"
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 struct one {
@@ -25,6 +28,7 @@ struct one {
   const struct provider *provider;
   uv_timer_t cancel;
   size_t pieces;
+  long repeats; /* still to come */
   bool has_timer;
 };
 
@@ -39,6 +43,7 @@ static struct str text_of(const json_t *o, const char *key) {
   return (struct str){json_is_string(v) ? json_string_value(v) : "", json_string_length(v)};
 }
 
+static void start_one(struct one *one);
 static void start_more(void);
 
 static void on_news(void *ctx, const struct provider_news *news) {
@@ -53,6 +58,12 @@ static void on_news(void *ctx, const struct provider_news *news) {
 
 static void on_done(void *ctx, struct call_result *r) {
   struct one *one = ctx;
+  if (--one->repeats > 0 && r->class == CLASS_NONE) {
+    call_result_deinit(r);
+    open_count--;
+    start_one(one);
+    return;
+  }
   json_t *out = json_object();
   struct buf line = {0};
   json_object_set(out, "id", json_object_get(one->spec, "id"));
@@ -114,7 +125,7 @@ static void on_probe(void *ctx, struct api_probe_result *result) {
 
 static void start_one(struct one *one) {
   struct call_request *r = &one->request;
-  const struct provider_sink sink = {on_news, on_done, one};
+  const struct provider_sink sink = {one->repeats > 0 ? NULL : on_news, on_done, one};
   json_int_t cancel_ms = json_integer_value(json_object_get(one->spec, "cancel_ms"));
   *r = (struct call_request){.session = "driver",
                              .attempt = 1,
@@ -127,7 +138,8 @@ static void start_one(struct one *one) {
                              .schema = json_object_get(one->spec, "schema")};
   (void)call_purpose_from_name(text_of(one->spec, "purpose"), &r->purpose);
   r->timeout_ms = (uint64_t)json_integer_value(json_object_get(one->spec, "timeout_ms"));
-  one->notes = json_array();
+  if (one->notes == NULL)
+    one->notes = json_array();
   one->provider = registry_find(registry, r->provider);
   if (one->provider == NULL)
     die("there is no provider %.*s", (int)r->provider.n, r->provider.p);
@@ -154,6 +166,7 @@ static void start_more(void) {
     if (open_count > 0 && json_is_true(json_object_get(one->spec, "after")))
       return;
     started++;
+    one->repeats = (long)json_integer_value(json_object_get(one->spec, "repeat"));
     start_one(one);
   }
 }
@@ -196,13 +209,15 @@ int main(void) {
   while (getline(&line, &cap, stdin) > 0 && call_count < ARRAY_LEN(calls))
     calls[call_count++].spec = json_loads(line, 0, NULL);
   free(line);
+  clock_t begin = clock();
   start_more();
   uv_run(&loop, UV_RUN_DEFAULT);
+  double cpu_us = (double)(clock() - begin) * 1e6 / CLOCKS_PER_SEC;
   process_table_free(table);
   api_free(env.api);
   uv_run(&loop, UV_RUN_DEFAULT);
-  printf("{\"open\": %zu, \"descriptors\": %zd}\n", open_count,
-         (ssize_t)count_descriptors() - (ssize_t)before);
+  printf("{\"open\": %zu, \"descriptors\": %zd, \"cpu_us\": %.0f}\n", open_count,
+         (ssize_t)count_descriptors() - (ssize_t)before, cpu_us);
   for (size_t i = 0; i < call_count; i++) {
     json_decref(calls[i].spec);
     json_decref(calls[i].notes);
