@@ -7,9 +7,14 @@
 /* Did a process of this program's own effective user connect, or listen, there? The kernel says so:
  * it noted it when the connection was made. */
 bool peer_is_own_user(int fd);
-/* The same for a TCP connection, by the kernel's table. If the other end is not on this machine,
+/* The same for a TCP connection: the kernel is asked about it (sock_diag), and where that is not to
+ * be had, its table is read. If the other end is not on this machine, or nobody holds it any more,
  * the answer is no. */
 bool peer_tcp_is_own_user(int fd);
+/* One of these ways alone. */
+enum peer_way { PEER_ASK_KERNEL, PEER_READ_TABLE };
+enum peer_answer { PEER_UNKNOWN, PEER_OWN, PEER_OTHER };
+enum peer_answer peer_tcp_ask(int fd, enum peer_way way);
 /* The number of the process that connected; 0: not known. */
 long peer_process(int fd);
 /* Is the peer a sandboxed program, or gone? It is recognized by the shim above it, which no program
