@@ -35,21 +35,29 @@ static void guard_sign(struct str head, struct str text, char out[GUARD_SIGN]) {
 
 /* --- counting --- */
 
-void guards_see_tool(struct call *call, const json_t *data) {
+long guard_count_tool(char sign[GUARD_SIGN], long count, const json_t *data) {
   const json_t *argument = json_at(data, "argument");
   struct buf head = {0};
-  char sign[GUARD_SIGN];
+  char now[GUARD_SIGN];
   if (!json_is_string(argument))
-    return;
+    return count;
   buf_str(&head, json_view(json_at(data, "name")));
   buf_putc(&head, '\n');
-  guard_sign(buf_view(&head), json_view(argument), sign);
-  call->tool_count = strcmp(sign, call->tool_sign) == 0 ? call->tool_count + 1 : 1;
-  memcpy(call->tool_sign, sign, sizeof sign);
+  guard_sign(buf_view(&head), json_view(argument), now);
+  buf_deinit(&head);
+  bool same = strcmp(now, sign) == 0;
+  memcpy(sign, now, sizeof now);
+  return same ? count + 1 : 1;
+}
+
+void guards_see_tool(struct call *call, const json_t *data) {
+  const json_t *argument = json_at(data, "argument");
+  if (!json_is_string(argument))
+    return;
+  call->tool_count = guard_count_tool(call->tool_sign, call->tool_count, data);
   buf_clear(&call->tool);
   buf_printf(&call->tool, STR_FMT " %.200s", STR_ARG(json_view(json_at(data, "name"))),
              json_string_value(argument));
-  buf_deinit(&head);
 }
 
 void guards_see_turn(struct core *core, size_t movement) {
@@ -69,10 +77,18 @@ static void put_without_digits(struct str text, struct buf *out) {
   }
 }
 
+void guard_sign_failure(int exit, struct str text, char sign[GUARD_SIGN]) {
+  char status[16];
+  struct buf same = {0};
+  (void)snprintf(status, sizeof status, "%d\n", exit);
+  put_without_digits(text, &same);
+  guard_sign(str_from(status), buf_view(&same), sign);
+  buf_deinit(&same);
+}
+
 void guards_see_end(struct core *core, const struct turn *turn) {
   const struct movement *m = &core->workflow->movements[turn->movement];
-  char sign[GUARD_SIGN], status[16];
-  struct buf text = {0};
+  char sign[GUARD_SIGN];
   if (m->guards.times[GUARD_FAILURE] == 0)
     return;
   if (core->failures == NULL)
@@ -84,13 +100,10 @@ void guards_see_end(struct core *core, const struct turn *turn) {
     f->count = 0;
     return;
   }
-  (void)snprintf(status, sizeof status, "%d\n", gate_exit(turn));
-  put_without_digits(buf_view(&turn->text), &text);
-  guard_sign(str_from(status), buf_view(&text), sign);
+  guard_sign_failure(gate_exit(turn), buf_view(&turn->text), sign);
   bool same = f->count > 0 && strcmp(sign, f->sign) == 0 && json_is_false(json_at(before, "stale"));
   f->count = same ? f->count + 1 : 1;
   memcpy(f->sign, sign, sizeof sign);
-  buf_deinit(&text);
 }
 
 void guards_forget(struct core *core) {

@@ -26,6 +26,14 @@ void guards_see_end(struct core *core, const struct turn *turn);
 void guards_forget(struct core *core);
 void guards_deinit(struct core *core);
 
+/* --- counting, also for those who read a log --- */
+
+/* Returns how often in a row this tool was used with the same argument; sign: of the use before, ""
+ * at first; is set. */
+long guard_count_tool(char sign[GUARD_SIGN], long count, const json_t *data);
+/* Sets what a failing output is compared by: equal ones have equal signs. */
+void guard_sign_failure(int exit, struct str text, char sign[GUARD_SIGN]);
+
 /* --- questions --- */
 
 /* The call goes in circles: end it or, once, when the count is reached, report it. */

@@ -6,6 +6,7 @@
 #include "daemon/abilities.h"
 #include "daemon/window/window.h"
 #include "format/json_object.h"
+#include "host/day_book.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,12 @@ static void *control_about(void *ctx) {
   return abilities_new(ctx);
 }
 
+static json_t *control_day(void *ctx) {
+  const struct control *api = ctx;
+  const struct generation *now = api->sessions->env->generation;
+  return day_book_json(&api->sessions->host->day, day_set_of(now->registry));
+}
+
 bool control_open_window(struct control *api, const char *address, struct err *err) {
   const struct window_options options = {.loop = api->sessions->host->loop,
                                          .store = api->sessions->env->store,
@@ -58,6 +65,7 @@ bool control_open_window(struct control *api, const char *address, struct err *e
                                          .about = control_about,
                                          .about_read = abilities_read,
                                          .about_drop = abilities_free,
+                                         .day = control_day,
                                          .idle = address == NULL ? on_idle : NULL,
                                          .ctx = api};
   if (api->window == NULL)

@@ -3,6 +3,8 @@
 
 #include "base/limits.h"
 #include "core/budget.h"
+#include "core/gates.h"
+#include "core/guard.h"
 #include "core/monitor.h"
 #include "format/json_object.h"
 
@@ -12,9 +14,16 @@
 struct bounds_movement {
   struct budget *budget; /* with what was added; or NULL */
   size_t first_child, child_count;
-  long most_in_a_row; /* 0: any */
+  long most_in_a_row;        /* 0: any */
+  struct call_limits a_call; /* by its own budget, its group's and the session's */
   long runs;
   int64_t begun; /* calls */
+  /* its command, as core/guard.h counts */
+  long most_failures; /* 0: any */
+  long failures;
+  bool has_exit, changed; /* a file was changed, or may have been, since its turn was over */
+  int exit;
+  char sign[GUARD_SIGN], last_sign[GUARD_SIGN]; /* of its answer now; of its last failure */
 };
 
 static long max_of(const struct bounds *b, const json_t *config) {
@@ -51,24 +60,47 @@ static void keep_monitors(struct bounds *b, struct arena *arena, const struct wo
   }
 }
 
-static long most_in_a_row(const struct movement *m) {
-  return m->guards.on[GUARD_MOVEMENT] == GUARD_STOP ? m->guards.times[GUARD_MOVEMENT] : 0;
+/* Returns 0 where nothing is stopped for it. */
+static long guard_most(const struct movement *m, enum guard guard) {
+  return m->guards.on[guard] == GUARD_STOP ? m->guards.times[guard] : 0;
+}
+
+static void lower_limits(struct call_limits *limits, const struct budget *budget) {
+  for (int u = 0; budget != NULL && u < CALL_UNITS; u++)
+    if (budget->call[u] >= 0 && (limits->budget[u] < 0 || budget->call[u] < limits->budget[u]))
+      limits->budget[u] = budget->call[u];
+}
+
+static struct call_limits bounds_call_limits(const struct workflow *wf, const struct movement *m) {
+  struct call_limits limits = {{-1, -1, -1}, guard_most(m, GUARD_TOOL)};
+  lower_limits(&limits, wf->budget);
+  lower_limits(&limits, m->budget);
+  if (m->group != NO_GROUP)
+    lower_limits(&limits, wf->movements[m->group].budget);
+  return limits;
+}
+
+static bool bounds_is_set(const struct movement *m) {
+  return m->budget != NULL || guard_most(m, GUARD_MOVEMENT) > 0 ||
+         guard_most(m, GUARD_FAILURE) > 0 || guard_most(m, GUARD_TOOL) > 0;
 }
 
 static void keep_movements(struct bounds *b, struct arena *arena, const struct workflow *wf) {
-  bool some = false;
+  bool some = wf->budget != NULL;
   for (size_t i = 0; i < wf->movement_count; i++)
-    some = some || wf->movements[i].budget != NULL || most_in_a_row(&wf->movements[i]) > 0;
+    some = some || bounds_is_set(&wf->movements[i]);
   if (!some)
     return;
   b->movement_count = wf->movement_count;
   b->movements = arena_array(arena, wf->movement_count, sizeof *b->movements);
   for (size_t i = 0; i < wf->movement_count; i++)
-    b->movements[i] =
-        (struct bounds_movement){.budget = bounds_budget(arena, wf->movements[i].budget),
-                                 .most_in_a_row = most_in_a_row(&wf->movements[i]),
-                                 .first_child = wf->movements[i].first_child,
-                                 .child_count = wf->movements[i].child_count};
+    b->movements[i] = (struct bounds_movement){
+        .budget = bounds_budget(arena, wf->movements[i].budget),
+        .most_in_a_row = guard_most(&wf->movements[i], GUARD_MOVEMENT),
+        .most_failures = wf->movements[i].argv ? guard_most(&wf->movements[i], GUARD_FAILURE) : 0,
+        .a_call = bounds_call_limits(wf, &wf->movements[i]),
+        .first_child = wf->movements[i].first_child,
+        .child_count = wf->movements[i].child_count};
 }
 
 void bounds_begin(struct bounds *b, struct arena *arena, const struct workflow *wf,
@@ -77,6 +109,7 @@ void bounds_begin(struct bounds *b, struct arena *arena, const struct workflow *
   *b =
       (struct bounds){.of_workflow = wf->max_movements, .budget = bounds_budget(arena, wf->budget)};
   b->movements_max = max_of(b, config);
+  b->calls.arena = arena;
   keep_movements(b, arena, wf);
   keep_monitors(b, arena, wf);
 }
@@ -135,6 +168,10 @@ static void bounds_on_resume(struct bounds *b, const struct view_session *v, con
   json_t *value;
   if (b->looped)
     b->in_a_row = 0;
+  for (size_t i = 0; b->looped && i < b->movement_count; i++)
+    b->movements[i].failures = 0;
+  if (b->spent)
+    call_bounds_anew(&b->calls);
   if (json_at(record, "config") != NULL)
     b->movements_max = max_of(b, json_at(record, "config"));
   json_object_foreach((json_t *)json_at(json_at(record, "changed"), "add_budget"), key, value) {
@@ -166,13 +203,62 @@ static const struct view_turn *bounds_turn(const struct view_session *v, const j
   return NULL;
 }
 
+/* --- the same failure --- */
+
+static void mark_changed(struct bounds *b, const json_t *record) {
+  const json_t *files = json_at(record, "files");
+  bool none = json_is_array(files) && json_array_size(files) == 0 &&
+              !json_is_true(json_at(record, "files_shared"));
+  for (size_t i = 0; !none && i < b->movement_count; i++)
+    b->movements[i].changed = true;
+}
+
+/* An answer that is kept elsewhere is compared by its hash. */
+static void keep_exit(struct bounds_movement *m, const json_t *record) {
+  struct str blob = json_view(json_at(record, "text_blob"));
+  m->has_exit = json_is_integer(json_at(record, "exit"));
+  m->exit = (int)json_integer_value(json_at(record, "exit"));
+  if (m->exit == 0 && gate_is_no_pass(json_at(record, "tests")))
+    m->exit = 1;
+  if (m->exit != 0)
+    guard_sign_failure(m->exit, blob.n > 0 ? blob : json_view(json_at(record, "text")), m->sign);
+}
+
+static void bounds_on_call_end(struct bounds *b, const json_t *record) {
+  const struct call_bound *call = call_bounds_of(&b->calls, record);
+  if (call != NULL && call->executes) {
+    struct bounds_movement *m = bounds_of(b, call->movement);
+    mark_changed(b, record);
+    if (m != NULL && m->most_failures > 0)
+      keep_exit(m, record);
+  }
+  call_bounds_feed(&b->calls, record);
+}
+
+static void count_failure(struct bounds_movement *m) {
+  bool same = m->failures > 0 && !m->changed && strcmp(m->sign, m->last_sign) == 0;
+  if (m->most_failures == 0 || !m->has_exit)
+    return;
+  m->failures = same ? m->failures + 1 : 1;
+  if (m->exit == 0)
+    m->failures = 0;
+  memcpy(m->last_sign, m->sign, sizeof m->last_sign);
+  m->has_exit = m->changed = false;
+}
+
+/* --- turns and calls --- */
+
 /* The verdict of a monitor's own judge begins all counts anew. */
 static void bounds_on_turn_end(struct bounds *b, const struct view_session *v,
                                const json_t *record) {
-  const struct view_turn *turn = b->monitor_count > 0 ? bounds_turn(v, record) : NULL;
+  call_bounds_turn_over(&b->calls, (long)json_integer_value(json_at(record, "turn")));
+  bool counted = b->monitor_count > 0 || b->movement_count > 0;
+  const struct view_turn *turn = counted ? bounds_turn(v, record) : NULL;
   if (turn == NULL || turn->parent > 0)
     return;
   size_t movement = movement_index(v, turn->movement);
+  if (bounds_of(b, movement) != NULL)
+    count_failure(bounds_of(b, movement));
   for (size_t i = 0; i < b->monitor_count; i++)
     if (b->monitors[i].movement == movement) {
       memset(b->loops, 0, b->monitor_count * sizeof *b->loops);
@@ -184,13 +270,20 @@ static void bounds_on_turn_end(struct bounds *b, const struct view_session *v,
 
 static void bounds_on_call_start(struct bounds *b, const struct view_session *v,
                                  const json_t *record) {
-  if (json_integer_value(json_at(record, "attempt")) != 1)
-    return;
-  b->begun++;
+  static const struct call_limits unlimited = {{-1, -1, -1}, 0};
+  bool first = json_integer_value(json_at(record, "attempt")) == 1;
   const struct view_turn *turn = b->movement_count > 0 ? bounds_turn(v, record) : NULL;
-  struct bounds_movement *m = turn != NULL ? bounds_of(b, movement_index(v, turn->movement)) : NULL;
+  size_t movement = turn != NULL ? movement_index(v, turn->movement) : SIZE_MAX;
+  struct bounds_movement *m = bounds_of(b, movement);
+  b->begun += first;
   if (m != NULL)
-    m->begun++;
+    m->begun += first;
+  call_bounds_start(&b->calls, record, movement, m != NULL ? &m->a_call : &unlimited);
+}
+
+static void bounds_on_stop(struct bounds *b, struct str reason) {
+  b->looped = str_eq_c(reason, "looping");
+  b->spent = str_eq_c(reason, "budget");
 }
 
 void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *record) {
@@ -202,8 +295,12 @@ void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *r
     bounds_on_turn_end(b, v, record);
   else if (str_eq_c(type, "call_start"))
     bounds_on_call_start(b, v, record);
+  else if (str_eq_c(type, "call_end"))
+    bounds_on_call_end(b, record);
+  else if (str_eq_c(type, "call_event") || str_eq_c(type, "admission"))
+    call_bounds_feed(&b->calls, record);
   else if (str_eq_c(type, "session_stop"))
-    b->looped = str_eq_c(json_view(json_at(record, "reason")), "looping");
+    bounds_on_stop(b, json_view(json_at(record, "reason")));
   else if (str_eq_c(type, "session_resume"))
     bounds_on_resume(b, v, record);
   else if (str_eq_c(type, "carried"))
@@ -313,6 +410,53 @@ static void put_in_a_row(struct bounds_out *out) {
                                        .limit = m->most_in_a_row});
 }
 
+static void bounds_put_failures(struct bounds_out *out) {
+  for (size_t i = 0; i < out->b->movement_count && i < out->v->movement_count; i++) {
+    const struct bounds_movement *m = &out->b->movements[i];
+    if (m->most_failures > 0 && m->failures > 0)
+      add_bound(out, (struct view_bound){.kind = VIEW_BOUND_SAME_FAILURE,
+                                         .of = out->v->movements[i].name,
+                                         .used = m->failures,
+                                         .limit = m->most_failures});
+  }
+}
+
+static void bounds_put_call(struct bounds_out *out, const struct call_bound *c, struct str name,
+                            bool runs, bool waits) {
+  for (int u = 0; u < CALL_UNITS; u++)
+    if (c->limits.budget[u] >= 0)
+      add_bound(out, (struct view_bound){.kind = VIEW_BOUND_CALL,
+                                         .unit = (enum budget_unit)u,
+                                         .of = name,
+                                         .used = c->used[u] + c->told[u],
+                                         .limit = c->limits.budget[u]});
+  if (!runs)
+    return;
+  if (c->limits.same_tool > 0 && c->tools > 0)
+    add_bound(out, (struct view_bound){.kind = VIEW_BOUND_SAME_TOOL,
+                                       .of = name,
+                                       .used = c->tools,
+                                       .limit = c->limits.same_tool});
+  if (c->until_ms > 0 && !waits)
+    add_bound(out,
+              (struct view_bound){.kind = VIEW_BOUND_TIMEOUT, .of = name, .until_ms = c->until_ms});
+}
+
+/* Whoever waits for a place has all of its time left. The call of an interrupted session has no end
+ * in its log. */
+static void bounds_put_calls(struct bounds_out *out) {
+  const struct view_session *v = out->v;
+  bool runs = str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
+  for (size_t i = 0; i < v->open_count; i++) {
+    const struct view_turn *t = &v->turns[v->open[i]];
+    for (size_t k = 0; k < out->b->calls.count; k++) {
+      const struct call_bound *c = &out->b->calls.calls[k];
+      if (c->turn == t->turn)
+        bounds_put_call(out, c, t->movement, runs && c->runs, t->doing->kind == VIEW_WAITING);
+    }
+  }
+}
+
 static void put_deadlines(struct bounds_out *out) {
   for (size_t i = 0; i < out->v->open_count; i++) {
     const struct view_turn *t = &out->v->turns[out->v->open[i]];
@@ -341,5 +485,7 @@ void bounds_list(const struct bounds *b, struct view_session *v, const struct sp
   put_movement_budgets(&out);
   put_loops(&out);
   put_in_a_row(&out);
+  bounds_put_failures(&out);
+  bounds_put_calls(&out);
   put_deadlines(&out);
 }

@@ -1,16 +1,16 @@
 /* bounds.h - what would stop a session, and how near it is to that: its limit of movements, the
- * budgets of the session and of open movements, loop monitors, the guard of a movement entered
- * again and again, deadlines of questions. Gathered while its records are read.
+ * budgets of the session, of open movements and of running calls, the time that such a call may
+ * take, loop monitors, guards, deadlines of questions. Gathered while its records are read.
  *
  *   bounds_begin(&b, &arena, wf, config)    the first record
  *   bounds_feed(&b, v, record)              each later one, with its turn in v
  *   bounds_list(&b, v, &sum, &arena)        sets v->bounds, once its open turns are known
  *
- * Budgets of single calls and of the day, and the guards of tools and failures, are not among them.
- * All of it lives in arenas. */
+ * The budget of the day is in no log: see host/day_book.h. All of it lives in arenas. */
 #ifndef SEGUE_VIEW_BOUNDS_H
 #define SEGUE_VIEW_BOUNDS_H
 
+#include "view/call_bounds.h"
 #include "view/session.h"
 
 struct workflow;
@@ -24,10 +24,11 @@ struct bounds {
   int64_t begun;                   /* calls, each once */
   struct budget *budget;           /* of the session, with what was added; or NULL */
   struct bounds_movement *movements;
-  size_t movement_count; /* 0: none has a budget or such a guard */
+  size_t movement_count; /* 0: none has a budget or a guard that stops */
   size_t entered;        /* last, and how often in a row */
   long in_a_row;
-  bool looped; /* it stopped for that */
+  bool looped, spent; /* it stopped for a guard, for a budget */
+  struct call_bounds calls;
   struct monitor *monitors;
   struct loop_count *loops;
   size_t monitor_count;

@@ -103,10 +103,15 @@ enum view_bound_kind {
   VIEW_BOUND_BUDGET,
   VIEW_BOUND_LOOP,          /* rounds of a watched cycle, until it is judged */
   VIEW_BOUND_SAME_MOVEMENT, /* entered so often in a row; then it stops */
+  VIEW_BOUND_SAME_FAILURE,  /* its command failed so often alike; then it stops */
+  VIEW_BOUND_SAME_TOOL,     /* used so often alike by its call, which then is ended */
+  VIEW_BOUND_CALL,          /* budget of its open call, with all its attempts */
+  VIEW_BOUND_TIMEOUT,       /* of its running call */
   VIEW_BOUND_DEADLINE,      /* of a question; then its default is taken */
   VIEW_BOUND_KINDS
 };
 const char *view_bound_name(enum view_bound_kind kind); /* movements, budget, ... */
+bool view_bound_has_time(enum view_bound_kind kind);    /* it has until_ms, and no numbers */
 
 enum { VIEW_BOUND_COUNT = 64 };
 
@@ -115,7 +120,7 @@ struct view_bound {
   enum budget_unit unit; /* of movements and budgets */
   struct str of;         /* the movement, the cycle's movements; empty: the session */
   int64_t used, limit;   /* in the unit; rounds */
-  int64_t until_ms;      /* of a deadline */
+  int64_t until_ms;      /* of a deadline or a timeout */
 };
 
 enum view_chain { VIEW_SOUND, VIEW_TORN, VIEW_BAD };

@@ -139,11 +139,12 @@ static json_t *bounds_json(const struct view_session *v) {
     json_put(out, "kind", json_string(view_bound_name(b->kind)));
     if (b->of.n > 0)
       json_put(out, "of", json_text(b->of));
-    if (b->kind == VIEW_BOUND_DEADLINE) {
+    if (view_bound_has_time(b->kind)) {
       json_put(out, "until", time_json(b->until_ms));
     } else {
-      bool money = b->kind == VIEW_BOUND_BUDGET && b->unit == BUDGET_COST;
-      if (b->kind == VIEW_BOUND_BUDGET)
+      bool budget = b->kind == VIEW_BOUND_BUDGET || b->kind == VIEW_BOUND_CALL;
+      bool money = budget && b->unit == BUDGET_COST;
+      if (budget)
         json_put(out, "unit", json_string(budget_unit_name(b->unit)));
       json_put(out, "used", money ? json_real((double)b->used / nano) : json_integer(b->used));
       json_put(out, "limit", money ? json_real((double)b->limit / nano) : json_integer(b->limit));

@@ -15,9 +15,14 @@ const char *view_span_name(enum view_span_kind kind) {
 }
 
 const char *view_bound_name(enum view_bound_kind kind) {
-  static const char *const names[VIEW_BOUND_KINDS] = {"movements", "budget", "loop",
-                                                      "same_movement", "deadline"};
+  static const char *const names[VIEW_BOUND_KINDS] = {"movements",     "budget",       "loop",
+                                                      "same_movement", "same_failure", "same_tool",
+                                                      "call",          "timeout",      "deadline"};
   return kind < VIEW_BOUND_KINDS ? names[kind] : "";
+}
+
+bool view_bound_has_time(enum view_bound_kind kind) {
+  return kind == VIEW_BOUND_DEADLINE || kind == VIEW_BOUND_TIMEOUT;
 }
 
 const char *view_chain_name(enum view_chain chain) {

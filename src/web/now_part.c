@@ -1,5 +1,6 @@
 /* Writes what a session does now, why, and its limits. */
 #include "core/budget.h"
+#include "format/json_object.h"
 #include "view/words.h"
 #include "web/parts.h"
 
@@ -27,6 +28,7 @@ static void put_doing(struct html *h, const struct view_turn *t) {
   const char *words = doing_words(t->doing->kind);
   bool between = t->doing->kind == VIEW_SPAN_KINDS;
   if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group tells of its children */
+    html_puts(h, words[0] == '\0' && t->leads_to.n > 0 ? "a call of " : "");
     html_said(h, t->leads_to);
   } else {
     html_puts(h, words);
@@ -134,67 +136,149 @@ static void put_reason(struct html *h, const struct view_session *v) {
 
 /* --- limits --- */
 
-static void put_bound_words(struct html *h, const struct view_bound *b) {
+static const char *bound_before(const struct view_bound *b) {
+  switch (b->kind) {
+  case VIEW_BOUND_MOVEMENTS:
+  case VIEW_BOUND_KINDS:
+    return "";
+  case VIEW_BOUND_BUDGET:
+    return b->of.n > 0 ? "budget of " : "budget";
+  case VIEW_BOUND_LOOP:
+    return "loop of ";
+  case VIEW_BOUND_SAME_MOVEMENT:
+  case VIEW_BOUND_SAME_FAILURE:
+  case VIEW_BOUND_SAME_TOOL:
+    return "guard of ";
+  case VIEW_BOUND_CALL:
+    return "budget of one call of ";
+  case VIEW_BOUND_TIMEOUT:
+    return "time limit for the call of ";
+  case VIEW_BOUND_DEADLINE:
+    return "deadline for the question of ";
+  }
+  return "";
+}
+
+/* Gives the words around its two numbers. False: it has amounts, or a time. */
+static bool bound_around(enum view_bound_kind kind, const char **before, const char **after) {
+  *after = " times in a row";
+  if (kind == VIEW_BOUND_SAME_MOVEMENT) {
+    *before = "entered";
+  } else if (kind == VIEW_BOUND_SAME_FAILURE) {
+    *before = "failed";
+    *after = " times in a row with the same output and no file changed";
+  } else if (kind == VIEW_BOUND_SAME_TOOL) {
+    *before = "used the same tool";
+    *after = " times in a row with the same argument";
+  } else {
+    *before = "round";
+    *after = " before its monitor judges";
+  }
+  return kind == VIEW_BOUND_LOOP || kind == VIEW_BOUND_SAME_MOVEMENT ||
+         kind == VIEW_BOUND_SAME_FAILURE || kind == VIEW_BOUND_SAME_TOOL;
+}
+
+static void now_put_amounts(struct html *h, enum budget_unit unit, int64_t used, int64_t limit) {
   struct buf text = {0};
-  if (b->kind == VIEW_BOUND_LOOP)
-    html_puts(h, "loop of ");
-  else if (b->kind == VIEW_BOUND_SAME_MOVEMENT)
-    html_puts(h, "guard of ");
-  else if (b->kind == VIEW_BOUND_DEADLINE)
-    html_puts(h, "deadline for the question of ");
-  else if (b->kind == VIEW_BOUND_BUDGET)
-    html_puts(h, b->of.n > 0 ? "budget of " : "budget");
-  if (b->of.n > 0)
-    html_said(h, b->of);
-  if (b->kind == VIEW_BOUND_DEADLINE) {
-    html_puts(h, ": ");
-    part_until(h, b->until_ms);
-    return;
-  }
-  if (b->kind == VIEW_BOUND_LOOP) {
-    html_printf(h, ": round %lld of %lld before its monitor judges", (long long)b->used,
-                (long long)b->limit);
-    return;
-  }
-  if (b->kind == VIEW_BOUND_SAME_MOVEMENT) {
-    html_printf(h, ": entered %lld of %lld times in a row", (long long)b->used,
-                (long long)b->limit);
-    return;
-  }
-  buf_puts(&text, b->kind == VIEW_BOUND_BUDGET ? ": " : "");
-  if (b->unit != BUDGET_COST)
-    buf_printf(&text, "%s ", budget_unit_name(b->unit));
-  budget_put_amount(&text, b->unit, b->used);
+  if (unit != BUDGET_COST)
+    buf_printf(&text, "%s ", budget_unit_name(unit));
+  budget_put_amount(&text, unit, used);
   buf_puts(&text, " of ");
-  budget_put_amount(&text, b->unit, b->limit);
+  budget_put_amount(&text, unit, limit);
   html_text(h, buf_view(&text));
   buf_deinit(&text);
 }
 
+static void put_bound_words(struct html *h, const struct view_bound *b) {
+  const char *before, *after;
+  html_puts(h, bound_before(b));
+  if (b->of.n > 0)
+    html_said(h, b->of);
+  if (bound_around(b->kind, &before, &after)) {
+    html_printf(h, ": %s %lld of %lld%s", before, (long long)b->used, (long long)b->limit, after);
+    return;
+  }
+  html_puts(h, b->kind == VIEW_BOUND_MOVEMENTS ? "" : ": ");
+  if (view_bound_has_time(b->kind))
+    part_until(h, b->until_ms);
+  else
+    now_put_amounts(h, b->unit, b->used, b->limit);
+}
+
 /* A limit of which four fifths are used is marked; budget.h warns from there on too. */
+static void mark_near(struct html *h, double used, double limit) {
+  double percent = limit > 0 ? used * 100 / limit : 0;
+  if (percent < 80)
+    return;
+  HTML(h, " <span class=mark>");
+  html_printf(h, "%lld %%", (long long)percent);
+  HTML(h, "</span>");
+}
+
 static void put_one_bound(struct html *h, const struct view_bound *b) {
-  long long percent = b->limit > 0 ? (long long)((double)b->used * 100 / (double)b->limit) : 0;
   HTML(h, "<div>");
   put_bound_words(h, b);
-  if (b->limit > 0 && percent >= 80) {
-    HTML(h, " <span class=mark>");
-    html_printf(h, "%lld %%", percent);
-    HTML(h, "</span>");
-  }
+  mark_near(h, (double)b->used, (double)b->limit);
   HTML(h, "</div>");
 }
 
-void part_now(struct html *h, const struct view_session *v) {
+/* --- the budget of the day, of all sessions together --- */
+
+static bool names_provider(const struct view_session *v, struct str provider) {
+  for (size_t i = 0; i < v->turn_count; i++)
+    if (str_eq(v->turns[i].provider, provider))
+      return true;
+  for (size_t i = 0; i < v->movement_count; i++)
+    if (str_eq(v->movements[i].who, provider))
+      return true;
+  return false;
+}
+
+static void put_of_day(struct html *h, const json_t *limit) {
+  struct str provider = json_view(json_at(limit, "provider"));
+  enum budget_unit unit = budget_unit_of(json_view(json_at(limit, "unit")));
+  double used = json_number_value(json_at(limit, "used"));
+  double most = json_number_value(json_at(limit, "limit"));
+  double each = unit == BUDGET_COST ? 1e9 : 1;
+  if (unit == BUDGET_UNITS)
+    return;
+  HTML(h, "<div>");
+  html_puts(h, "today's budget");
+  if (provider.n > 0) {
+    html_puts(h, " of ");
+    html_said(h, provider);
+  }
+  html_puts(h, ": ");
+  now_put_amounts(h, unit, (int64_t)(used * each + 0.5), (int64_t)(most * each + 0.5));
+  mark_near(h, used, most);
+  HTML(h, "</div>");
+}
+
+static void put_day(struct html *h, const struct view_session *v, const json_t *day) {
+  size_t i;
+  json_t *limit;
+  json_array_foreach((json_t *)day, i, limit) {
+    struct str provider = json_view(json_at(limit, "provider"));
+    if (provider.n == 0 || names_provider(v, provider))
+      put_of_day(h, limit);
+  }
+}
+
+void part_now(struct html *h, const struct view_session *v, const json_t *day) {
+  bool over = view_session_is_over(v);
+  bool limits = v->bound_count > 0 || (!over && json_array_size(day) > 0);
   HTML(h, "<dl id=now><dt>last change</dt><dd>");
   part_when(h, v->last_ms);
   HTML(h, "</dd>");
   put_now(h, v);
   put_reason(h, v);
-  if (v->bound_count > 0)
+  if (limits)
     HTML(h, "<dt>limits</dt><dd>");
   for (size_t i = 0; i < v->bound_count; i++)
     put_one_bound(h, &v->bounds[i]);
-  if (v->bound_count > 0)
+  if (!over)
+    put_day(h, v, day);
+  if (limits)
     HTML(h, "</dd>");
   HTML(h, "</dl>");
 }

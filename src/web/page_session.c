@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "core/record.h"
 #include "format/json_object.h"
+#include "store/brief.h"
 #include "store/inbox.h"
 #include "view/asked.h"
 #include "view/now.h"
@@ -251,7 +252,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct track *track) {
   struct buf task = {0};
   part_banner(h, v);
-  part_now(h, v);
+  part_now(h, v, ask->day);
   if (ask->acts)
     part_acted(h);
   bool asks =
@@ -291,6 +292,16 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   part_totals(h, v);
 }
 
+/* A start that was killed has left a log with nothing in it. */
+static void say_if_empty(const struct page_ask *ask, const struct store_ref *ref, struct err *err) {
+  struct brief b;
+  if (!brief_unread(&b, ref, NULL))
+    return;
+  if (strcmp(b.status, "empty") == 0)
+    (void)err_set(err, ERR_NOT_FOUND, "session %s was %s", ask->id, b.message);
+  brief_deinit(&b);
+}
+
 struct track *page_track(const struct page_ask *ask, struct track **own, struct err *err) {
   struct store_ref ref;
   struct track *track = ask->track;
@@ -304,6 +315,7 @@ struct track *page_track(const struct page_ask *ask, struct track **own, struct 
     track = *own = track_new(&ref);
   if (track_read(track, err))
     return track;
+  say_if_empty(ask, &ref, err);
   track_free(*own);
   *own = NULL;
   return NULL;

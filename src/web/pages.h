@@ -66,6 +66,7 @@ struct page_ask {
   struct page_live *live; /* of the daemon's sessions; or NULL */
   size_t live_count;
   json_t *about;          /* of PAGE_PROVIDERS: what GET /v1/providers answers */
+  json_t *day;            /* of PAGE_SESSION: how much of the day's limits is used; or NULL */
   bool daemon;            /* there is one: its pages are linked */
   struct page_said *said; /* by the running calls of this session; or NULL */
   size_t said_count;

@@ -69,7 +69,8 @@ void part_banner(struct html *h, const struct view_session *v);
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
 
 /* Shows what a session does or waits for, why, and its limits. */
-void part_now(struct html *h, const struct view_session *v);
+/* day: limits of all sessions together, as day_book_json has them; or NULL. */
+void part_now(struct html *h, const struct view_session *v, const json_t *day);
 
 /* The field that a text is looked for with in a session; text: what was looked for. */
 void part_find_form(struct html *h, struct str text);

@@ -291,6 +291,7 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   view_put_cost(&text, &t->spend);
   html_text(h, buf_view(&text));
   HTML(h, "</td><td>");
+  html_puts(h, t->doing != NULL && t->leads_to.n > 0 ? "now: " : "");
   html_said(h, t->leads_to);
   HTML(h, "</td>");
   put_method_cell(h, t);

@@ -166,8 +166,9 @@ def case(body, kind=Box):
     return run
 
 
-need_build()
-sys.exit(main([case(test_two_sessions_share_a_day), case(test_of_one_provider),
-               case(test_four_fifths_are_noted_once), case(test_plan_and_doctor),
-               case(test_torn_and_foreign_lines_count_for_nothing), case(test_errors_say_where),
-               case(test_a_daemon_counts_on, DaemonBox)]))
+if __name__ == "__main__":
+    need_build()
+    sys.exit(main([case(test_two_sessions_share_a_day), case(test_of_one_provider),
+                   case(test_four_fifths_are_noted_once), case(test_plan_and_doctor),
+                   case(test_torn_and_foreign_lines_count_for_nothing), case(test_errors_say_where),
+                   case(test_a_daemon_counts_on, DaemonBox)]))

@@ -4,7 +4,9 @@ old, torn and damaged logs; and the schema names all that there is."""
 import glob
 import json
 import os
+import signal
 import sys
+from datetime import datetime
 
 from support import Box, every_way, expect, main, need_build, of_type, records
 
@@ -132,6 +134,87 @@ def rounds_of_a_loop():
         expect((loop["used"], loop["limit"]) == (2, 3), loop)
 
 
+FIX = """
+name: fix
+provider: script
+guards: {same_failure: 4, on_same_failure: stop}
+movements:
+  - name: fix
+    instruction: Mend it.
+    rules: [{condition: when(true), next: test}]
+  - name: test
+    command: [sh, -c, 'echo "1 of 5 fail after $$ ms"; exit 1']
+    rules:
+      - {condition: when(movement_iteration >= 3), next: which}
+      - {condition: when(true), next: fix}
+  - name: which
+    ask: {question: "Which one?", choices: [one, two]}
+    rules: [{condition: one, next: fix}, {condition: two, next: ABORT}]
+"""
+
+
+def a_command_that_fails_alike():
+    """The count is the engine's: a file that was changed meanwhile begins it anew, and so does a resume."""
+    for writes, wanted in (([{}] * 3, 3), ([{}, {}, {"write": {"a": "1"}}], 1)):
+        with Box() as box:
+            replies = [{"text": "mended", **more} for more in writes] + [{"text": "mended", "times": 0}]
+            box.segue("run", box.file("fix.yaml", FIX), "--scenario",
+                      box.file("fix.json", json.dumps({"replies": replies})), "--cwd", box.cwd,
+                      "--logs", box.logs, "--task", "t")
+            path = box.log_paths()[0]
+            got = [(b["of"], b["used"], b["limit"]) for b in view(box, path)["bounds"] if b["kind"] == "same_failure"]
+            expect(got == [("test", wanted, 4)], writes, got)
+            if wanted == 3:
+                box.segue("answer", path, "one", "--logs", box.logs)
+                box.segue("resume", path, "--logs", box.logs)
+                expect(records(path)[-1]["reason"] == "looping", records(path)[-1])
+                got = [b["used"] for b in view(box, path)["bounds"] if b["kind"] == "same_failure"]
+                expect(got == [4], got)
+
+
+CALL = """
+name: call
+provider: script
+budget: {call: {tokens: 5000, cost: 0.5}, on_exceed: finish}
+guards: {same_tool: 5, on_same_tool: stop}
+movements:
+  - name: work
+    timeout: 30m
+    budget: {call: {tokens: 1000}}
+    instruction: Do the work.
+    rules: [{condition: when(true), next: COMPLETE}]
+"""
+
+
+def what_would_end_a_call():
+    """While it runs: its budget with all its attempts, its time, the tool that it uses again and again."""
+    with Box() as box:
+        tool = {"name": "Bash", "argument": "make"}
+        replies = [{"error": {"class": "auth"}, "usage": {"input": 300, "output": 100}, "cost": 0.25},
+                   {"text": "done", "times": 0, "tools": [{"name": "Bash", "argument": "ls"}, tool, tool, tool],
+                    "delay_ms": 600000}]
+        flow, scenario = box.file("call.yaml", CALL), box.file("call.json", json.dumps({"replies": replies}))
+        done = box.segue("run", flow, "--scenario", scenario, "--cwd", box.cwd, "--logs", box.logs, "--task", "t")
+        path = box.log_paths()[0]
+        expect(done.returncode == 1, done.stdout, done.stderr)
+        process = box.start("resume", path, "--logs", box.logs)
+        while (shown := view(box, path)) and not any(b.get("used") == 3 for b in shown["bounds"]):
+            expect(process.poll() is None, "it ended", process.returncode)
+        start = of_type(records(path), "call_start")[-1]
+        got = {(b["kind"], b.get("of"), b.get("unit")): (b.get("used"), b.get("limit"))
+               for b in shown["bounds"] if b["kind"] != "timeout"}
+        expect(got == {("movements", None, None): (1, 10), ("same_tool", "work", None): (3, 5),
+                       ("call", "work", "tokens"): (400, 1000), ("call", "work", "cost"): (0.25, 0.5)}, got)
+        until = [(b["of"], b["until"]) for b in shown["bounds"] if b["kind"] == "timeout"]
+        expect(len(until) == 1 and until[0][0] == "work", until)
+        took = datetime.fromisoformat(until[0][1]) - datetime.fromisoformat(start["ts"])
+        expect(took.total_seconds() == 1800, took)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        kinds = [b["kind"] for b in view(box, path)["bounds"]]
+        expect("timeout" not in kinds and "same_tool" not in kinds, "nobody runs it:", kinds)
+
+
 TWICE = """
 name: twice
 provider: script
@@ -186,4 +269,4 @@ def nothing_unsaid():
 
 if __name__ == "__main__":
     sys.exit(main([conforms, old_logs_too, a_fork_and_its_parent, what_would_stop_it,
-                   rounds_of_a_loop, a_turn_that_was_judged_twice, nothing_unsaid]))
+                   rounds_of_a_loop, a_command_that_fails_alike, what_would_end_a_call, a_turn_that_was_judged_twice, nothing_unsaid]))

@@ -165,7 +165,7 @@ class Walk:
             same(r["turn"], str(t["turn"]))
             same(r["files"], some(t["files"]), t)
             same(r["tokens"], some(t["input"] + t["output"]), t)
-            same(r["led to"], t["leads_to"], t)
+            same(r["led to"], "now: " * bool("doing" in t and t["leads_to"]) + t["leads_to"], t)
             if t["over"]:
                 same(r["took"], took(t["duration_ms"]), t)
                 same(r["cost"], cost(t), t)

@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """A session's pages in a real browser: the turns that failed, texts that are cut, logs that are damaged."""
+import html
 import json
+import re
+import signal
 import sys
 
 import browser
+from day_budget_test import config, midday
 from support import Box, expect, main, of_type, records
+from web_gate_test import WebBox, Window
 from web_pages_test import READY, alone, clean, enter, text
 
 LOOP = """
@@ -167,8 +172,72 @@ def ambiguous():
         process.wait()
 
 
+LIMITS = """
+name: limits
+provider: script
+budget: {call: {tokens: 1000}}
+guards: {same_tool: 5}
+movements:
+  - name: work
+    instruction: go on
+    rules: [{condition: when(true), next: which}]
+  - name: which
+    ask: {question: "Which one?", choices: [one, two]}
+    rules: [{condition: one, next: work}, {condition: two, next: ABORT}]
+"""
+
+
+def what_would_stop_it():
+    """The page names the limits that `show --as view` has, and the budgets of the day, which are in no log: with a
+    daemon and without one, of the providers that the session uses."""
+    budgets = "budget: {day: {tokens: 1000, calls: 50}, providers: {script: {cost: 1}, ollama: {cost: 5}}}\n"
+    for daemon in (False, True):
+        with WebBox() as box:
+            midday(box)
+            config(box, budgets)
+            tools = [{"name": "Bash", "argument": "make"}] * 3
+            said = {"text": "did it", "usage": {"input": 700, "output": 100}, "cost": 0.25}
+            replies = [said, {"text": "and on", "tools": tools, "delay_ms": 600000}]
+            flow = box.file("limits.yaml", LIMITS)
+            scenario = box.file("limits.json", json.dumps({"replies": replies}))
+            done = box.segue("run", flow, "-s", scenario, "--cwd", box.cwd, "--logs", box.logs)
+            path = box.log_paths()[0]
+            sid = records(path)[0]["session"]
+            expect(done.returncode == 1 and box.segue("answer", path, "one", "--logs", box.logs).returncode == 0, done)
+            process = box.start("resume", path, "--logs", box.logs)
+            used = 0
+            while used != 3:
+                expect(process.poll() is None, "it ended", process.returncode)
+                shown = json.loads(box.segue("show", path, "--as", "view").stdout)
+                used = sum(b["used"] for b in shown["bounds"] if b["kind"] == "same_tool")
+            if daemon:
+                box.serve()
+                window, web = box.window(), None
+            else:
+                web = box.start("web", "--logs", box.logs, "--no-open")
+                window = Window(web.stdout.readline().decode().strip())
+                window.enter()
+            body = window.ask("GET", f"s/{sid}/")[2].decode()
+            now = re.search(r"<dl id=now>.*?</dl>", body, re.S).group()
+            lines = [html.unescape(re.sub(r"<[^>]*>", "", line)) for line in re.findall(r"<div>(.*?)</div>", now)]
+            for wanted in ("budget of one call of work: tokens 0 of 1000", "today's budget: calls 2 of 50",
+                           "guard of work: used the same tool 3 of 5 times in a row with the same argument",
+                           "today's budget: tokens 800 of 1000 80 %", "today's budget of script: $0.2500 of $1.0000"):
+                expect(wanted in lines, daemon, wanted, lines)
+            expect(any(line.startswith("time limit for the call of work: for ") for line in lines), lines)
+            expect("ollama" not in now, now)
+            expect(any(line.startswith("Turn 3, work: a call of script, since ") for line in lines), lines)
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            if web:
+                web.terminate()
+                web.wait()
+            else:
+                box.end()
+
+
 if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([failures, cut_texts, ambiguous]))
+    sys.exit(main([failures, cut_texts, ambiguous, what_would_stop_it]))

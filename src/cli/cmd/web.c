@@ -4,6 +4,8 @@
 #include "daemon/client.h"
 #include "daemon/window/alone.h"
 #include "format/json_object.h"
+#include "host/config.h"
+#include "host/day_book.h"
 #include "host/paths.h"
 
 #include <errno.h>
@@ -29,6 +31,8 @@ static const struct cli_option options[] = {
 
 struct web {
   const struct cli_args *args;
+  struct provider_registry *registry; /* has the limits of a day; or NULL */
+  struct day_book book;
   struct buf path; /* of the file that leads to the page; or empty */
   char where[PATHS_BYTES];
 };
@@ -135,14 +139,34 @@ static bool web_show_alone(void *ctx, const char *url, const char *code, struct 
   return true;
 }
 
+static json_t *web_day(void *ctx) {
+  struct web *web = ctx;
+  return web->registry != NULL ? day_book_json(&web->book, day_set_of(web->registry)) : NULL;
+}
+
+/* A configuration that cannot be read hides its limits, and nothing else. */
+static void web_find_limits(struct web *web) {
+  struct config config;
+  struct err err;
+  day_book_init(&web->book);
+  if (!config_load(&config, &err))
+    return;
+  web->registry = registry_new(NULL);
+  day_set_keep(web->registry, config.budget);
+  config_deinit(&config);
+}
+
 static int web_alone(const struct cli_args *args, struct err *err) {
   struct web web = {.args = args};
+  web_find_limits(&web);
   bool ok = paths_logs(cli_value(args, "logs"), web.where, err) &&
             window_alone(web.where, cli_value(args, "http"), cli_flag(args, "read-only"),
-                         web_show_alone, &web, err);
+                         web_show_alone, web_day, &web, err);
   if (web.path.n > 0)
     (void)unlink(web.path.p);
   buf_deinit(&web.path);
+  registry_free(web.registry);
+  day_book_deinit(&web.book);
   return ok ? STATUS_COMPLETE : cli_fail("web", err);
 }
 

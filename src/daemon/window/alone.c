@@ -30,7 +30,7 @@ static void alone_on_signal(uv_signal_t *handle, int number) {
 }
 
 bool window_alone(const char *where, const char *address, bool read_only, window_show show,
-                  void *ctx, struct err *err) {
+                  json_t *(*day)(void *ctx), void *ctx, struct err *err) {
   struct alone a = {0};
   char url[WINDOW_URL_BYTES], code[WINDOW_CODE_BYTES];
   if (!loop_init(&a.loop, err))
@@ -38,8 +38,12 @@ bool window_alone(const char *where, const char *address, bool read_only, window
   store_at(&a.store, where);
   struct err ignored;
   a.processes = process_table_new(&a.loop, &ignored);
-  const struct window_options options = {
-      .loop = &a.loop, .store = &a.store, .processes = a.processes, .address = address};
+  const struct window_options options = {.loop = &a.loop,
+                                         .store = &a.store,
+                                         .processes = a.processes,
+                                         .address = address,
+                                         .day = day,
+                                         .ctx = ctx};
   a.window = window_new(&options, err);
   bool ok = a.window != NULL;
   if (ok) {

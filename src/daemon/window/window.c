@@ -108,6 +108,7 @@ static void page_drop(void *what) {
   if (job->about != NULL)
     job->options->about_drop(job->about);
   json_decref(ask->about);
+  json_decref(ask->day);
   for (size_t i = 0; i < ask->said_count; i++) {
     free(ask->said[i].text);
     free(ask->said[i].thinking);
@@ -214,6 +215,8 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   }
   if (kind == PAGE_SESSION && w->options.said != NULL)
     ask->said_count = w->options.said(w->options.ctx, ask->id, &ask->said);
+  if (kind == PAGE_SESSION && w->options.day != NULL)
+    ask->day = w->options.day(w->options.ctx);
   struct shelf_item *item = is_of_session(kind) ? shelf_item_of(w, ask) : NULL;
   reading_take_of(&w->readings, r, item, page_work, page_drop, job);
 }

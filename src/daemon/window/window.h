@@ -39,6 +39,8 @@ struct window_options {
   void *(*about)(void *ctx);
   json_t *(*about_read)(void *about);
   void (*about_drop)(void *about);
+  /* How much of the limits for all sessions of a day is used: a new list; NULL: no limits. */
+  json_t *(*day)(void *ctx);
   void (*idle)(void *ctx); /* nobody asked for LIMIT_WINDOW_IDLE_MS; or NULL */
   void *ctx;
 };
