@@ -179,23 +179,38 @@ static void add_row(struct view_folder *f, const struct store_ref *ref, const st
   f->rows[f->count++] = row;
 }
 
-/* A log without a whole record is no session yet; one that cannot be read is listed as bad. */
+static bool row_wanted(const struct select *wanted, const struct store_ref *ref,
+                       const struct index_row *row, const struct brief *b, const char *status) {
+  return brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, b) &&
+         select_wants_log(wanted, ref, row);
+}
+
+/* A log that cannot be read is bad. One without a whole record that nobody writes is empty: lists
+ * have it, as segue ls does, and reports of what was done do not. */
+static void add_unread(struct view_folder *f, const struct store_ref *ref,
+                       const struct select *wanted, const struct view_filter *filter) {
+  struct brief b;
+  if (!brief_unread(&b, ref, NULL))
+    return;
+  bool bad = strcmp(b.status, "bad") == 0;
+  const char *status = strcmp(b.status, "running") == 0 ? row_status(&b, ref, filter) : b.status;
+  bool reports = filter == NULL;
+  if (!(reports && strcmp(status, "empty") == 0) && row_wanted(wanted, ref, NULL, &b, status))
+    add_row(f, ref, bad ? NULL : &b, status);
+  brief_deinit(&b);
+}
+
 static void add_wanted(struct view_folder *f, const struct store_ref *ref,
                        const struct select *wanted, const struct index_row *row,
                        const struct view_filter *filter) {
   struct brief b;
   struct err err;
   if (!brief_read(&b, ref, &err)) {
-    if (!select_is_set(wanted) && brief_unread(&b, ref, NULL)) {
-      if (strcmp(b.status, "bad") == 0)
-        add_row(f, ref, NULL, NULL);
-      brief_deinit(&b);
-    }
+    add_unread(f, ref, wanted, filter);
     return;
   }
   const char *status = row_status(&b, ref, filter);
-  if (brief_wanted(wanted->statuses, status) && select_wants_brief(wanted, &b) &&
-      select_wants_log(wanted, ref, row))
+  if (row_wanted(wanted, ref, row, &b, status))
     add_row(f, ref, &b, status);
   brief_deinit(&b);
 }

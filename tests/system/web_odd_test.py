@@ -8,6 +8,7 @@ import sys
 
 from audit_logs import Log, session_id
 from daemon import simple
+from ls_cli_test import killed_starts
 from report_cli_test import session
 from support import expect, main, records
 from web_gate_test import NAVIGATE, WebBox, is_closed
@@ -184,5 +185,26 @@ def damaged():
         box.end()
 
 
+def killed():
+    """Starts that were killed are listed as segue ls lists them, and their page says what they are."""
+    with WebBox() as box:
+        whole = records(session(box))[0]["session"]
+        ids = killed_starts(box)
+        box.serve()
+        window = box.window()
+        for query, wanted in (("", [*ids, whole]), ("?q=status:empty", ids), ("?q=status:bad", []), ("?sort=-started", [*ids, whole]),
+                              ("?q=since:1h", [whole]), ("?q=workflow:two", []), ("?q=status:empty+provider:script", []),
+                              ("?q=killed", ids)):
+            body = window.ask("GET", query, NAVIGATE)[2].decode()
+            rows = dict(re.findall(r"<tr id=r-([0-9a-f-]{36})>(.*?)</tr>", body.replace('"', ""), re.S))
+            expect(sorted(rows) == sorted(wanted), query, list(rows))
+            for sid in set(ids) & set(rows):
+                expect("empty" in rows[sid] and "killed before it had begun" in rows[sid], query, rows[sid])
+        for sid in ids:
+            status, body = page(window, f"s/{sid}/")
+            expect(status == 404 and b"killed before it had begun" in body and b"segue rm" in body, status, body[-900:])
+        box.end()
+
+
 if __name__ == "__main__":
-    sys.exit(main([addresses, bodies, long_open, damaged]))
+    sys.exit(main([addresses, bodies, long_open, damaged, killed]))
