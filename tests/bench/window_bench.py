@@ -1,6 +1,7 @@
 """What the window costs: bytes, time and processor time of its pages, beside a session of 50 MB and a
 list of 10,000 (window); what a page costs while it is open, in a browser where there is one
 (window_live)."""
+import functools
 import http.client
 import http.server
 import json
@@ -109,22 +110,14 @@ def loop(box, turns, delay_ms):
     return box.submit(box.file("loop.json", LOOP), box.file(f"loop{turns}.json", json.dumps({"replies": replies})))
 
 
-def constant(files):
-    """A server that answers with these bytes, and nothing else."""
-    class Answer(http.server.BaseHTTPRequestHandler):
+def constant(folder):
+    """A server that answers with the files of a folder, and nothing else."""
+    class Quiet(http.server.SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            body, kind = files.get(self.path, (b"", "text/plain"))
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
 
         def log_message(self, *words):
             pass
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
 
@@ -136,13 +129,13 @@ def first_row(sessions):
         box.serve()
         root = enter(b, box.code())
         b.wait(READY)
-        files, below = {}, root.split("/", 3)[3]
-        for name, kind in (("", "text/html; charset=utf-8"), ("style.css", "text/css"), ("page.mjs", "text/javascript"),
-                           ("idiomorph.js", "text/javascript")):
+        below = root.split("/", 3)[3]
+        os.makedirs(f"{box.dir}/constant/{below}")
+        for name in ("", "style.css", "page.mjs", "idiomorph.js"):
             got = b.run("const x = new XMLHttpRequest(); x.open('GET', arguments[0], false); x.send();"
                         "return x.responseText", root + name)
-            files[f"/{below}{name}"] = (got.encode(), kind)
-        server = constant(files)
+            box.file(f"constant/{below}{name or 'index.html'}", got)
+        server = constant(box.dir + "/constant")
 
         def paint(url):
             b.open(url)
