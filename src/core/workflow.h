@@ -204,8 +204,8 @@ struct workflow *workflow_build(json_t *doc, struct err *err);
 struct workflow *workflow_ref(struct workflow *wf);
 void workflow_unref(struct workflow *wf); /* NULL is fine */
 
-/* SHA-256 of the document's compact dump with sorted keys. Computed on demand: OpenSSL's start
- * costs more than all of lint. */
+/* SHA-256 of the document's compact dump with sorted keys. It is computed on demand: most readers
+ * of a workflow need none. */
 void workflow_hash(struct workflow *wf, char out[SHA256_HEX]);
 
 /* False: it is not a word for one (it may be empty), and `out` is unchanged. */

@@ -7,7 +7,7 @@
 #include "os/loop.h"
 #include "store/shared.h"
 
-#include <openssl/crypto.h>
+#include <openssl/opensslv.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <stdio.h>
@@ -59,7 +59,7 @@ static json_t *version_libraries(void) {
   (void)snprintf(yaml, sizeof yaml, "%d.%d.%d", major, minor, patch);
   (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre);
   return json_pack("{ssssssssss}", "libuv", loop_library(), "openssl",
-                   OpenSSL_version(OPENSSL_VERSION_STRING), "jansson", JANSSON_VERSION, "libyaml",
+                   OPENSSL_VERSION_STR, "jansson", JANSSON_VERSION, "libyaml",
                    yaml, "pcre2", pcre);
 }
 
