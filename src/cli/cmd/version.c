@@ -58,9 +58,8 @@ static json_t *version_libraries(void) {
   yaml_get_version(&major, &minor, &patch);
   (void)snprintf(yaml, sizeof yaml, "%d.%d.%d", major, minor, patch);
   (void)pcre2_config(PCRE2_CONFIG_VERSION, pcre);
-  return json_pack("{ssssssssss}", "libuv", loop_library(), "openssl",
-                   OPENSSL_VERSION_STR, "jansson", JANSSON_VERSION, "libyaml",
-                   yaml, "pcre2", pcre);
+  return json_pack("{ssssssssss}", "libuv", loop_library(), "openssl", OPENSSL_VERSION_STR,
+                   "jansson", JANSSON_VERSION, "libyaml", yaml, "pcre2", pcre);
 }
 
 static int version_run(int argc, char **argv) {
