@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-  SOON_MS = 2,
+  APART_MS = 2,      /* changes closer together count as one */
   LIST_GAP_MS = 500, /* between two events to a page that shows many sessions */
   LEAST_GAP_MS = 20, /* to one of a session; more while it changes all the time */
   MOST_GAP_MS = 320,
@@ -233,15 +233,14 @@ void watches_changed(struct watches *ws, const char *id) {
   LIST_EACH(struct watch, w, in_watches, &ws->all) {
     if (w->id[0] != '\0' && (id == NULL || strcmp(w->id, id) != 0))
       continue;
-    if (now - w->stirred_ms >= SOON_MS) {
+    if (now - w->stirred_ms >= APART_MS) {
       w->stirred_ms = now;
       w->stirs++;
     }
     if (w->stirred)
       continue;
     w->stirred = true;
-    uint64_t next = w->sent_ms + w->gap_ms;
-    watches_soon(ws, next > now + SOON_MS ? next : now + SOON_MS);
+    watches_soon(ws, w->sent_ms + w->gap_ms); /* or when this turn of the loop has ended */
   }
 }
 
