@@ -117,9 +117,14 @@
 #define LIMIT_SHELF_BYTES      (16u * 1024u * 1024u)
 #define LIMIT_SHELF_TRIM_BYTES 65536u /* a track that grew by more gives back what reading took */
 #define LIMIT_SHELF_IDLE_MS    60000u /* unused for this long, it goes */
-#define LIMIT_TROUBLE_COUNT    256u   /* failed calls of the last hour */
-#define LIMIT_TROUBLE_MS       3600000
-#define LIMIT_CHANGE_COUNT     4096u /* session changes that a stream can resume from */
+/* logs of a folder that is listed again and again; of more, nothing is kept between two lists */
+#define LIMIT_LISTED_COUNT  100000u
+#define LIMIT_LISTED_KEPT   1500u /* of them, those of which more is kept; then it all goes */
+#define LIMIT_LISTED_MS     60000 /* then they are looked at all the same */
+#define LIMIT_STIRS_BYTES   (4u * 1024u * 1024u) /* of changes; of more, all is read anew */
+#define LIMIT_TROUBLE_COUNT 256u                 /* failed calls of the last hour */
+#define LIMIT_TROUBLE_MS    3600000
+#define LIMIT_CHANGE_COUNT  4096u /* session changes that a stream can resume from */
 
 /* --- views and reports --- */
 /* each text of a judgment given to a program */

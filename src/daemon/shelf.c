@@ -1,8 +1,10 @@
-/* Keeps tracks in memory for a while. */
+/* Keeps tracks, and what lists have read, in memory for a while. */
 #include "daemon/shelf.h"
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/memory.h"
+#include "view/folder.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -29,12 +31,40 @@ static void shelf_trim(struct shelf *s, uint64_t now) {
     count--;
     shelf_drop(item);
   }
-  if (s->items.count == 0)
+  if (s->listed != NULL && !s->lent && now - s->listed_ms >= LIMIT_SHELF_IDLE_MS) {
+    listed_free(s->listed);
+    s->listed = NULL;
+    memory_give_back(0);
+  }
+  if (s->items.count == 0 && s->listed == NULL)
     uv_timer_stop(&s->idle);
 }
 
 static void shelf_on_idle(uv_timer_t *timer) {
   shelf_trim(timer->data, uv_now(timer->loop));
+}
+
+static void shelf_watch(struct shelf *s) {
+  if (!uv_is_active((uv_handle_t *)&s->idle))
+    uv_timer_start(&s->idle, shelf_on_idle, LIMIT_SHELF_IDLE_MS / 4, LIMIT_SHELF_IDLE_MS / 4);
+}
+
+struct listed *shelf_lend(struct shelf *s, const struct store *store) {
+  if (s->lent || store_is_address(store->where))
+    return NULL;
+  if (s->listed == NULL)
+    s->listed = view_folder_listed(store);
+  s->lent = true;
+  shelf_watch(s);
+  return s->listed;
+}
+
+void shelf_give_back(struct shelf *s, struct listed *listed) {
+  if (listed == NULL)
+    return;
+  assert(s->lent && listed == s->listed);
+  s->lent = false;
+  s->listed_ms = uv_now(s->idle.loop);
 }
 
 struct shelf_item *shelf_find(struct shelf *s, const struct store_ref *ref) {
@@ -51,8 +81,7 @@ struct shelf_item *shelf_find(struct shelf *s, const struct store_ref *ref) {
   }
   list_push_front(&s->items, &found->in_shelf);
   found->held++;
-  if (!uv_is_active((uv_handle_t *)&s->idle))
-    uv_timer_start(&s->idle, shelf_on_idle, LIMIT_SHELF_IDLE_MS / 4, LIMIT_SHELF_IDLE_MS / 4);
+  shelf_watch(s);
   return found;
 }
 
@@ -82,5 +111,7 @@ void shelf_free(struct shelf *s) {
     return;
   LIST_EACH(struct shelf_item, item, in_shelf, &s->items)
     shelf_drop(item);
+  assert(!s->lent);
+  listed_free(s->listed);
   uv_close((uv_handle_t *)&s->idle, shelf_on_closed);
 }

@@ -46,7 +46,7 @@ bool index_bits(const char *id, uint64_t out[2]) {
   return digits == 32 && id[STORE_ID_BYTES - 1] == '\0';
 }
 
-static int index_compare(const uint64_t a[2], const uint64_t b[2]) {
+int index_compare(const uint64_t a[2], const uint64_t b[2]) {
   int i = a[0] == b[0];
   return a[i] < b[i] ? -1 : a[i] > b[i];
 }

@@ -25,6 +25,7 @@ static const char index_magic[8] = {'s', 'e', 'g', 'u', 'e', 'i', 'x', '\n'};
 uint64_t index_sum(uint64_t sum, const void *bytes, size_t n);
 /* The 128 bits of an id; false: it is none. */
 bool index_bits(const char *id, uint64_t out[2]);
+int index_compare(const uint64_t a[2], const uint64_t b[2]);
 
 struct index {
   int dir; /* of the logs; -1: rows are not checked against them */

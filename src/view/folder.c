@@ -1,10 +1,10 @@
 /* Reads many sessions at a glance, and counts their judgments. */
 #include "view/folder.h"
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "core/record.h"
-#include "format/json_object.h"
-#include "format/json_write.h"
+#include "view/digest.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -15,11 +15,11 @@ void view_folder_init(struct view_folder *f) {
   *f = (struct view_folder){.census = census_new()};
 }
 
-static struct str row_keep(struct view_folder *f, const char *text) {
-  struct str kept = str_from(text);
-  if (kept.n > LIMIT_VIEW_LINE_BYTES)
-    kept.n = LIMIT_VIEW_LINE_BYTES;
-  return arena_str(&f->arena, kept);
+/* Copies as much of a text as a row shows. */
+static struct str row_keep(struct view_folder *f, struct str text) {
+  if (text.n > LIMIT_VIEW_LINE_BYTES)
+    text.n = LIMIT_VIEW_LINE_BYTES;
+  return arena_str(&f->arena, text);
 }
 
 static enum view_class class_of(const char *status) {
@@ -35,111 +35,17 @@ static enum view_class class_of(const char *status) {
   return VIEW_FAILED;
 }
 
-static int64_t folder_time(const char *text) {
-  int64_t ms;
-  return record_time_parse(text, &ms) ? ms : 0;
-}
-
-/* Keeps how the judgments of a long log were decided, known once it has stopped or ended. */
-static void keep_methods(struct view_row *row, const json_t *methods) {
-  const char *name;
-  json_t *count;
-  json_object_foreach((json_t *)methods, name, count) {
-    for (int i = 0; i < STAGE_COUNT; i++)
-      if (strcmp(name, skim_method_name(i)) == 0 ||
-          strcmp(name, judge_stage_name((enum judge_stage)i)) == 0) {
-        row->methods[i] = (long)json_integer_value(count);
-        break;
-      }
-  }
-}
-
-/* Reads what neither end of the log says. */
-static void row_skim(struct view_folder *f, struct view_row *row, const struct store_ref *ref) {
-  struct skim g;
-  skim_read(&g, ref);
-  row->task = arena_str(&f->arena, buf_view(&g.task));
-  row->ambiguous = g.ambiguous;
-  row->fell_back = g.fell_back;
-  long known = 0;
-  for (size_t i = 0; i < SKIM_METHODS; i++)
-    known += row->methods[i];
-  row->last_methods = !g.whole && known == 0;
-  if (g.whole || row->last_methods)
-    memcpy(row->methods, g.methods, sizeof row->methods);
-  skim_deinit(&g);
-}
-
-static void keep_spent(struct view_row *row, const json_t *spent) {
-  const json_t *cost = json_at(spent, "cost_usd");
-  row->tokens =
-      json_integer_value(json_at(spent, "input")) + json_integer_value(json_at(spent, "output"));
-  row->priced = json_is_number(cost);
-  row->cost_usd = row->priced ? json_number_value(cost) : 0;
-  row->unpriced = json_at(spent, "unpriced") != NULL;
-}
-
-/* Keeps the names of providers. Commands are programs of the workflow, not providers. */
-static void keep_providers(struct view_folder *f, struct view_row *row, const json_t *spent) {
-  struct buf text = {0};
-  const char *name;
-  const json_t *used;
-  json_object_foreach((json_t *)json_at(spent, "providers"), name, used) {
-    if (strcmp(name, "command") != 0)
-      buf_printf(&text, "%s%s", text.n > 0 ? ", " : "", name);
-  }
-  row->providers = row_keep(f, buf_c(&text));
-  buf_deinit(&text);
-}
-
-static void keep_wait(struct view_folder *f, struct view_row *row, const struct brief *b) {
-  struct buf text = {0};
-  if (b->wait == NULL || strcmp(b->status, "running") != 0)
-    return;
-  buf_printf(&text, "%s of %s", b->wait->what, b->wait->provider);
-  if (b->wait->until[0] != '\0')
-    buf_printf(&text, ", until %s", b->wait->until);
-  row->wait = row_keep(f, buf_c(&text));
-  row->retries = strcmp(b->wait->what, "concurrency") != 0 && strcmp(b->wait->what, "seats") != 0 &&
-                 strcmp(b->wait->what, "folder") != 0;
-  row->wait_ms = folder_time(b->wait->since);
-  buf_deinit(&text);
-}
-
 /* filter: or NULL. */
-static const char *row_status(const struct brief *b, const struct store_ref *ref,
+static const char *row_status(const struct digest *d, const struct store_ref *ref,
                               const struct view_filter *filter) {
   char id[STORE_ID_BYTES];
   const char *told = NULL;
-  bool unfinished = strcmp(b->status, "running") == 0;
   store_ref_id(ref, id);
   if (filter != NULL && filter->stands != NULL)
     told = filter->stands(filter->ctx, id);
   if (told != NULL)
     return told;
-  return unfinished && !store_is_owned(ref) ? "open" : brief_status(b);
-}
-
-static void keep_brief(struct view_folder *f, struct view_row *row, const struct brief *b,
-                       const struct store_ref *ref, const char *status) {
-  if (row->id[0] == '\0') /* its log has a name that says no id */
-    (void)snprintf(row->id, sizeof row->id, "%s", b->session);
-  row->workflow = row_keep(f, b->workflow);
-  row->movement = row_keep(f, b->movement);
-  row->status = row_keep(f, status);
-  row->message = row_keep(f, b->message);
-  row->class = class_of(status);
-  row->started_ms = folder_time(b->started);
-  row->updated_ms = folder_time(b->updated);
-  row->turns = b->turns;
-  row->submitted = b->submitted;
-  row->asks = json_array_size(b->questions);
-  keep_spent(row, b->spent);
-  keep_methods(row, b->methods);
-  keep_providers(f, row, b->spent);
-  keep_wait(f, row, b);
-  if (!f->tasks_later)
-    row_skim(f, row, ref);
+  return d->unfinished && !store_is_owned(ref) ? "open" : d->status;
 }
 
 /* Counts its judgments; the census says how its chain stands. */
@@ -153,24 +59,38 @@ static const char *count_log(struct view_folder *f, const struct store_ref *ref)
   return "";
 }
 
-/* b: NULL: it cannot be read. */
-static void add_row(struct view_folder *f, const struct store_ref *ref, const struct brief *b,
+static struct str *row_texts(struct view_row *row, size_t k) {
+  struct str *const texts[] = {&row->log,      &row->workflow,  &row->task,
+                               &row->movement, &row->providers, &row->status,
+                               &row->message,  &row->wait,      &row->proof};
+  return k < ARRAY_LEN(texts) ? texts[k] : NULL;
+}
+
+/* d: NULL: it cannot be read. */
+static void add_row(struct view_folder *f, const struct store_ref *ref, const struct digest *d,
                     const char *status) {
   struct view_row row = {0};
   const char *proof = f->census != NULL ? count_log(f, ref) : "sound";
   bool bad = strcmp(proof, rows_log_name(ROWS_SOUND)) != 0 &&
              strcmp(proof, rows_log_name(ROWS_TORN)) != 0 &&
              strcmp(proof, rows_log_name(ROWS_EMPTY)) != 0;
-  store_ref_id(ref, row.id);
-  if (b != NULL)
-    keep_brief(f, &row, b, ref, status);
-  row.log = row_keep(f, ref->name);
-  row.proof = row_keep(f, proof);
-  if (bad || b == NULL) {
+  if (d != NULL) {
+    row = d->row;
+    row.status = str_from(status);
+    row.class = class_of(status);
+  } else {
+    store_ref_id(ref, row.id);
+  }
+  row.log = str_from(ref->name);
+  row.proof = str_from(proof);
+  if (bad || d == NULL) {
     row.class = VIEW_FAILED;
     row.status = STR("bad");
     row.message = STR("its log is not what was written: segue verify says where");
   }
+  struct str *text;
+  for (size_t k = 0; (text = row_texts(&row, k)) != NULL; k++)
+    *text = row_keep(f, *text);
   if (f->count == f->room) {
     f->room = f->room > 0 ? 2 * f->room : 64;
     f->rows = xrealloc(f->rows, f->room * sizeof *f->rows);
@@ -185,6 +105,17 @@ static bool row_wanted(const struct select *wanted, const struct store_ref *ref,
          select_wants_log(wanted, ref, row);
 }
 
+static void add_wanted(struct view_folder *f, const struct store_ref *ref, struct digest *d,
+                       const struct select *wanted, const struct index_row *row,
+                       const struct view_filter *filter) {
+  const char *status = row_status(d, ref, filter);
+  if (!row_wanted(wanted, ref, row, &d->brief, status))
+    return;
+  if (!f->tasks_later)
+    digest_skim(d, ref);
+  add_row(f, ref, d, status);
+}
+
 /* A log that cannot be read is bad. One without a whole record that nobody writes is empty: lists
  * have it, as segue ls does, and reports of what was done do not. */
 static void add_unread(struct view_folder *f, const struct store_ref *ref,
@@ -192,27 +123,16 @@ static void add_unread(struct view_folder *f, const struct store_ref *ref,
   struct brief b;
   if (!brief_unread(&b, ref, NULL))
     return;
-  bool bad = strcmp(b.status, "bad") == 0;
-  const char *status = strcmp(b.status, "running") == 0 ? row_status(&b, ref, filter) : b.status;
-  bool reports = filter == NULL;
-  if (!(reports && strcmp(status, "empty") == 0) && row_wanted(wanted, ref, NULL, &b, status))
-    add_row(f, ref, bad ? NULL : &b, status);
-  brief_deinit(&b);
-}
-
-static void add_wanted(struct view_folder *f, const struct store_ref *ref,
-                       const struct select *wanted, const struct index_row *row,
-                       const struct view_filter *filter) {
-  struct brief b;
-  struct err err;
-  if (!brief_read(&b, ref, &err)) {
-    add_unread(f, ref, wanted, filter);
-    return;
+  struct digest *d = digest_of(&b, ref);
+  bool reports = filter == NULL, bad = strcmp(d->status, "bad") == 0;
+  const char *status = d->unfinished ? row_status(d, ref, filter) : d->status;
+  if (!(reports && strcmp(status, "empty") == 0) &&
+      row_wanted(wanted, ref, NULL, &d->brief, status)) {
+    if (!bad && !f->tasks_later)
+      digest_skim(d, ref);
+    add_row(f, ref, bad ? NULL : d, status);
   }
-  const char *status = row_status(&b, ref, filter);
-  if (row_wanted(wanted, ref, row, &b, status))
-    add_row(f, ref, &b, status);
-  brief_deinit(&b);
+  digest_free(d);
 }
 
 bool view_folder_read(struct view_folder *f, const struct store *store, const struct select *wanted,
@@ -228,7 +148,12 @@ bool view_folder_read(struct view_folder *f, const struct store *store, const st
     if (row != NULL && select_passes_over(wanted, x, row))
       continue;
     store_ref(store, ids[i].id, &ref);
-    add_wanted(f, &ref, wanted, row, NULL);
+    struct digest *d = digest_new(&ref);
+    if (d != NULL)
+      add_wanted(f, &ref, d, wanted, row, NULL);
+    else
+      add_unread(f, &ref, wanted, NULL);
+    digest_free(d);
   }
   f->left_out += count - i;
   index_close(x);
@@ -365,8 +290,7 @@ static int row_order(const void *a, const void *b, void *filter) {
   return f->least_first ? -order : order;
 }
 
-static void sort_rows(struct view_folder *f, const struct store *store,
-                      const struct view_filter *filter) {
+static void sort_rows(struct view_folder *f, const struct view_filter *filter) {
   struct view_filter by = {.sort = filter->sort, .least_first = filter->least_first};
   if (f->count > 1)
     qsort_r(f->rows, f->count, sizeof *f->rows, row_order, &by);
@@ -374,11 +298,47 @@ static void sort_rows(struct view_folder *f, const struct store *store,
     f->left_out += f->count - filter->max;
     f->count = filter->max;
   }
-  for (size_t i = 0; f->tasks_later && i < f->count; i++) {
+}
+
+/* --- logs of a store --- */
+
+/* Adds a log if it is wanted, from what is kept of it, or from the log. */
+static void add_log(struct view_folder *f, struct listed *l, size_t i,
+                    const struct view_filter *filter, const struct index_row *row) {
+  struct store_ref ref;
+  struct digest *d = l->logs[i].kept, *fresh = NULL;
+  store_ref(&l->store, l->logs[i].id, &ref);
+  if (d == NULL)
+    d = fresh = digest_new(&ref);
+  if (d == NULL) {
+    add_unread(f, &ref, &filter->select, filter);
+    return;
+  }
+  add_wanted(f, &ref, d, &filter->select, row, filter);
+  if (fresh != NULL && !listed_keep(l, i, fresh))
+    digest_free(fresh);
+}
+
+/* Reads of the rows that stay what takes reading all of a log. */
+static void skim_shown(struct view_folder *f, const struct listed *l) {
+  for (size_t k = 0; k < f->count; k++) {
+    struct view_row *row = &f->rows[k];
+    struct digest once = {0};
     struct store_ref ref;
-    store_ref(store, f->rows[i].id, &ref);
-    if (f->rows[i].started_ms > 0) /* else nothing of it is known: it is bad */
-      row_skim(f, &f->rows[i], &ref);
+    size_t i;
+    if (row->started_ms == 0) /* nothing of it is known: it is bad */
+      continue;
+    bool kept = listed_find(l, row->id, &i) && l->logs[i].kept != NULL;
+    struct digest *d = kept ? l->logs[i].kept : &once;
+    memcpy(once.row.methods, row->methods, sizeof row->methods);
+    store_ref(&l->store, row->id, &ref);
+    digest_skim(d, &ref);
+    row->task = row_keep(f, d->row.task);
+    row->ambiguous = d->row.ambiguous;
+    row->fell_back = d->row.fell_back;
+    row->last_methods = d->row.last_methods;
+    memcpy(row->methods, d->row.methods, sizeof row->methods);
+    digest_clear(&once);
   }
 }
 
@@ -386,7 +346,7 @@ static void sort_rows(struct view_folder *f, const struct store *store,
 
 struct sorting { /* a log as the index has it */
   double value;
-  const char *id;
+  size_t i;
   const struct index_row *row;
 };
 
@@ -398,82 +358,108 @@ static double sorting_value(const struct index_row *row, enum view_sort sort) {
                                  .cost_usd = row->cost_usd};
   return sort_value(&shown, sort);
 }
+static bool sorts_before(const struct sorting *a, const struct sorting *b, bool least_first) {
+  if (a->value != b->value)
+    return least_first ? a->value < b->value : a->value > b->value;
+  return a->i < b->i; /* the newest first */
+}
 
-static int sorting_order(const void *a, const void *b, void *filter) {
-  const struct view_filter *f = filter;
-  const struct sorting *x = a, *y = b;
-  int order = (y->value > x->value) - (y->value < x->value);
-  if (order == 0)
-    return strcmp(y->id, x->id);
-  return f->least_first ? -order : order;
+/* Lets the item at a place sink in a heap, whose first item comes before all others. */
+static void sorting_sink(struct sorting *all, size_t n, size_t at, bool least_first) {
+  for (size_t below; (below = 2 * at + 1) < n; at = below) {
+    if (below + 1 < n && sorts_before(&all[below + 1], &all[below], least_first))
+      below++;
+    if (!sorts_before(&all[below], &all[at], least_first))
+      return;
+    struct sorting moved = all[at];
+    all[at] = all[below];
+    all[below] = moved;
+  }
 }
 
 /* Logs whose row in the index holds are opened only as far as they may be shown: how one stands
  * that did not end is not in it. The others are read; the caller sorts all that was read. */
-static void read_sorted(struct view_folder *f, const struct store *store,
-                        const struct view_filter *filter, const struct index *x,
-                        const struct store_id *ids, size_t count) {
-  struct view_filter by = {.sort = filter->sort, .least_first = filter->least_first};
-  struct sorting *known = xcalloc(count + 1, sizeof *known);
-  struct store_ref ref;
-  size_t n = 0, looked = 0, i = 0;
-  for (size_t k = 0; k < count && looked < LIMIT_API_READ_COUNT; k++) {
-    const struct index_row *row = index_row_quick(x, ids[k].id);
-    if (row != NULL && select_passes_over(&filter->select, x, row))
+static void read_sorted(struct view_folder *f, struct listed *l, const struct view_filter *filter) {
+  struct sorting *known = xcalloc(l->count + 1, sizeof *known);
+  size_t n = 0, looked = 0;
+  for (size_t i = 0; i < l->count && looked < LIMIT_API_READ_COUNT; i++) {
+    const struct index_row *row = listed_row(l, i);
+    if (row != NULL && select_passes_over(&filter->select, l->index, row))
       continue;
     if (row != NULL) {
-      known[n++] = (struct sorting){sorting_value(row, filter->sort), ids[k].id, row};
+      known[n++] = (struct sorting){sorting_value(row, filter->sort), i, row};
       continue;
     }
     looked++;
-    store_ref(store, ids[k].id, &ref);
-    add_wanted(f, &ref, &filter->select, row, filter);
+    add_log(f, l, i, filter, NULL);
   }
-  qsort_r(known, n, sizeof *known, sorting_order, &by);
+  for (size_t at = n / 2; at-- > 0;)
+    sorting_sink(known, n, at, filter->least_first);
   for (size_t before = f->count;
-       i < n && f->count - before < filter->max && looked < LIMIT_API_READ_COUNT; i++, looked++) {
-    store_ref(store, known[i].id, &ref);
-    add_wanted(f, &ref, &filter->select, known[i].row, filter);
+       n > 0 && f->count - before < filter->max && looked < LIMIT_API_READ_COUNT; looked++) {
+    struct sorting first = known[0];
+    known[0] = known[--n];
+    sorting_sink(known, n, 0, filter->least_first);
+    add_log(f, l, first.i, filter, first.row);
   }
-  f->left_out += n - i;
+  f->left_out += n;
   free(known);
+}
+
+/* Reads the newest, or as many as may be looked at to be sorted then. */
+static void read_newest(struct view_folder *f, struct listed *l, const struct view_filter *filter,
+                        bool sorts) {
+  bool by_rows = sorts || select_is_set(&filter->select);
+  size_t i = 0, looked = 0;
+  for (; i < l->count && (sorts || f->count < filter->max) && looked < LIMIT_API_READ_COUNT; i++) {
+    if (!sorts && filter->before != NULL && strcmp(l->logs[i].id, filter->before) >= 0)
+      continue;
+    const struct index_row *row = by_rows ? listed_row(l, i) : NULL;
+    size_t before = f->count;
+    if (row != NULL && select_passes_over(&filter->select, l->index, row))
+      continue;
+    looked++;
+    add_log(f, l, i, filter, row);
+    if (f->count > before)
+      drop_unsaid(f, filter);
+  }
+  if (!sorts && i < l->count && i > 0)
+    memcpy(f->next, l->logs[i - 1].id, STORE_ID_BYTES);
+}
+
+static void digest_drop(void *kept) {
+  digest_free(kept);
+}
+
+struct listed *view_folder_listed(const struct store *store) {
+  return listed_new(store, digest_drop);
+}
+
+static void read_page(struct view_folder *f, struct listed *l, const struct view_filter *filter) {
+  bool sorts = filter->sort != VIEW_SORT_NONE;
+  if (sorts || select_is_set(&filter->select))
+    listed_index(l);
+  f->tasks_later = sorts && filter->words[0] == NULL;
+  if (f->tasks_later)
+    read_sorted(f, l, filter);
+  else
+    read_newest(f, l, filter, sorts);
+  if (sorts)
+    sort_rows(f, filter);
+  if (f->tasks_later)
+    skim_shown(f, l);
 }
 
 bool view_folder_page(struct view_folder *f, const struct store *store,
                       const struct view_filter *filter, struct err *err) {
   assert(f != NULL && filter != NULL);
-  struct store_id *ids;
-  size_t count, i = 0, looked = 0;
-  if (!store_list(store, &ids, &count, err))
-    return false;
-  bool sorts = filter->sort != VIEW_SORT_NONE;
-  struct index *x = sorts || select_is_set(&filter->select) ? index_open(store) : NULL;
-  f->tasks_later = sorts && filter->words[0] == NULL;
-  if (f->tasks_later) {
-    read_sorted(f, store, filter, x, ids, count);
-    i = count;
-  }
-  for (; i < count && (sorts || f->count < filter->max) && looked < LIMIT_API_READ_COUNT; i++) {
-    const struct index_row *row = x != NULL ? index_row_quick(x, ids[i].id) : NULL;
-    struct store_ref ref;
-    size_t before = f->count;
-    if (!sorts && filter->before != NULL && strcmp(ids[i].id, filter->before) >= 0)
-      continue;
-    if (row != NULL && select_passes_over(&filter->select, x, row))
-      continue;
-    looked++;
-    store_ref(store, ids[i].id, &ref);
-    add_wanted(f, &ref, &filter->select, row, filter);
-    if (f->count > before)
-      drop_unsaid(f, filter);
-  }
-  if (sorts)
-    sort_rows(f, store, filter);
-  else if (i < count && i > 0)
-    (void)snprintf(f->next, sizeof f->next, "%s", ids[i - 1].id);
-  index_close(x);
-  free(ids);
-  return true;
+  struct listed *l = filter->listed != NULL ? filter->listed : view_folder_listed(store);
+  bool ok = listed_read(l, filter->listed != NULL, err);
+  if (ok)
+    read_page(f, l, filter);
+  if (filter->listed == NULL)
+    listed_free(l);
+  return ok;
 }
 
 void view_folder_finish(struct view_folder *f) {

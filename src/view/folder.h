@@ -13,41 +13,9 @@
 
 #include "audit/census.h"
 #include "base/arena.h"
+#include "store/listed.h"
 #include "store/select.h"
-#include "view/skim.h"
-
-enum view_class {
-  VIEW_FAILED, /* ended, or stopped, without what was wanted; or its log is bad */
-  VIEW_WAITS,  /* for a person, a place, or somebody to run it */
-  VIEW_RUNS,
-  VIEW_DONE,
-  VIEW_CANCELLED,
-  VIEW_CLASS_COUNT
-};
-const char *view_class_name(enum view_class class); /* failed, waiting, ... */
-
-struct view_row {
-  enum view_class class;
-  char id[40];
-  struct str log, workflow, task; /* task: its first line */
-  struct str movement;            /* entered last */
-  struct str providers;           /* that it called, with commas, as its last stop or end says */
-  size_t asks;                    /* questions that wait for a person */
-  struct str status, message;
-  struct str wait;                /* what keeps it from its next call; or empty */
-  int64_t wait_ms;                /* since when; real time */
-  bool retries;                   /* it waits for its next attempt, not for a place */
-  bool ambiguous, fell_back;      /* a judgment was; another provider took over a call of it */
-  long methods[SKIM_METHODS];     /* judgments by the stage that decided; all 0: not known */
-  bool last_methods;              /* these are of its last records only */
-  bool submitted;                 /* to a daemon, which can go on with it */
-  struct str proof;               /* sound, torn, tampered, ... as segue audit calls it */
-  int64_t started_ms, updated_ms; /* real time */
-  long turns;
-  int64_t tokens;
-  double cost_usd;       /* of what is known */
-  bool priced, unpriced; /* a cost is known; there are calls of which it is not */
-};
+#include "view/row.h"
 
 struct view_folder {
   struct arena arena;
@@ -82,6 +50,7 @@ struct view_filter {
   char text[512];       /* all of these point into it */
   const char *before;   /* an id: only older ones; or NULL */
   size_t max;
+  struct listed *listed; /* of view_folder_listed: kept from page to page; or NULL */
   /* The state of a session that a daemon has, if its log does not say it; NULL: the log does. */
   const char *(*stands)(const void *ctx, const char *id);
   const void *ctx;
@@ -90,6 +59,8 @@ struct view_filter {
 bool view_filter_words(struct view_filter *f, const char *text, struct err *err) MUST_CHECK;
 bool view_filter_read(struct view_filter *f, const char *text, int64_t now_ms,
                       struct err *err) MUST_CHECK;
+/* Keeps for further pages what one has read of this store; listed_free frees it. */
+struct listed *view_folder_listed(const struct store *store);
 bool view_folder_page(struct view_folder *f, const struct store *store,
                       const struct view_filter *filter, struct err *err) MUST_CHECK;
 

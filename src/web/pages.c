@@ -101,6 +101,7 @@ static unsigned page_sessions(const struct page_ask *ask, struct buf *out) {
   bool ok = view_filter_read(&filter, ask->q, ask->now_ms, &err);
   filter.before = ask->before[0] ? ask->before : NULL;
   filter.max = LIMIT_WINDOW_ROW_COUNT;
+  filter.listed = ask->listed;
   filter.stands = page_stands;
   filter.ctx = ask;
   ok = ok && (view_sort_read(ask->sort, &filter.sort, &filter.least_first) ||
@@ -197,6 +198,7 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
                         &err))
     return page_problem(ask, out, &err);
   filter.max = LIMIT_WINDOW_ROW_COUNT;
+  filter.listed = ask->listed;
   filter.stands = page_stands;
   filter.ctx = ask;
   if (store_exists(&ask->store) && !view_folder_page(&f, &ask->store, &filter, &err))

@@ -1,8 +1,8 @@
 /* pages.h - the pages of the window, from logs: whole documents, each its own address.
  *
  *   status = page_write(&ask, &out)     appends the page; 200, or 404 with a page that says why
- * Reads logs, so never on a loop. Nothing is kept between two pages. Actions are offered only if
- * `acts` is set; a script (page.mjs) requests them. */
+ * Reads logs, so never on a loop. Between two pages only `track` and `listed` are kept. Actions are
+ * offered only if `acts` is set; a script (page.mjs) requests them. */
 #ifndef SEGUE_WEB_PAGES_H
 #define SEGUE_WEB_PAGES_H
 
@@ -48,6 +48,7 @@ struct page_ask {
   enum page_kind kind;
   struct store store;
   struct track *track;     /* of the session, for this page alone; NULL: its log is read anew */
+  struct listed *listed;   /* the same, of a list of sessions (view/folder.h) */
   char root[48];           /* of all addresses: "/w/RANDOM/" */
   char id[STORE_ID_BYTES]; /* of the session */
   char turn[24];           /* its number, as it was given */

@@ -99,6 +99,7 @@ static void on_refuse(void *ctx, struct server_request *r) {
 struct page_job { /* the ask comes first: both have the same address */
   struct page_ask ask;
   const struct window_options *options;
+  struct shelf *shelf;
   void *about;
 };
 
@@ -107,6 +108,7 @@ static void page_drop(void *what) {
   struct page_ask *ask = &job->ask;
   if (job->about != NULL)
     job->options->about_drop(job->about);
+  shelf_give_back(job->shelf, ask->listed);
   json_decref(ask->about);
   json_decref(ask->day);
   for (size_t i = 0; i < ask->said_count; i++) {
@@ -184,6 +186,9 @@ static void take_page(struct window *w, struct server_request *r, enum page_kind
   struct page_job *job = xcalloc(1, sizeof *job);
   struct page_ask *ask = &job->ask;
   job->options = &w->options;
+  job->shelf = w->shelf;
+  if (kind == PAGE_SESSIONS || kind == PAGE_INBOX)
+    ask->listed = shelf_lend(w->shelf, &w->store);
   if (kind == PAGE_PROVIDERS && w->options.about != NULL)
     job->about = w->options.about(w->options.ctx);
   ask->daemon = w->options.act != NULL;
