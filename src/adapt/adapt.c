@@ -142,7 +142,7 @@ static json_t *thoughts(void) {
   return schema;
 }
 
-/* The list of names with `first` in front; takes `names`. */
+/* Returns the list of names with `first` in front; takes `names`. */
 static json_t *name_first(json_t *names, const char *first, bool add) {
   json_t *out = json_array(), *one;
   size_t i;

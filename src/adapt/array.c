@@ -24,7 +24,7 @@ static json_t *array_schema(void) {
   return schema;
 }
 
-/* For places where only [] is valid. */
+/* Builds a place where only [] is valid. */
 static struct built empty_array(struct adapter *a, const struct adapt_view *view,
                                 struct adapt_words *words) {
   struct built built = {NULL, PLAN_NONE};
@@ -70,7 +70,7 @@ struct adapt_tuple {
   bool closed;    /* nothing beyond */
 };
 
-/* False: no array has enough items. */
+/* Returns false if no array has enough items. */
 static bool tuple_measure(const struct adapt_view *view, struct built *items,
                           struct adapt_tuple *tuple) {
   uint64_t most;
@@ -90,7 +90,7 @@ static bool tuple_measure(const struct adapt_view *view, struct built *items,
   return tuple->least <= tuple->count || !tuple->closed;
 }
 
-/* {"type":"array","prefixItems":[...]}, if it means the same in the dialect. */
+/* Builds {"type":"array","prefixItems":[...]}, if it means the same in the dialect. */
 static struct built tuple_native(struct adapter *a, const struct adapt_view *view,
                                  struct built *items, const struct adapt_tuple *tuple,
                                  struct adapt_words *words) {

@@ -165,7 +165,7 @@ static struct built scalar_of(struct adapter *a, const struct adapt_view *view, 
   return (struct built){schema, adapt_plan_new(a, PLAN_SAME)};
 }
 
-/* The types one by one, each with its own words. */
+/* Builds the types one by one, each with its own words. */
 static struct built build_parts(struct adapter *a, const struct sum *sum,
                                 const struct adapt_view *view, struct adapt_words *words) {
   unsigned scalars = view->types & (T_STRING | T_NUMBER | T_BOOLEAN), parts[5];
@@ -216,7 +216,7 @@ static struct built build_parts(struct adapter *a, const struct sum *sum,
   return sums_join(a, list, branches, view, words);
 }
 
-/* For a `true`, which has no place of its own, the schema that holds it. */
+/* Returns the first entry. A `true` has no place of its own: for it, the schema that holds it. */
 static uint32_t first_entry(const struct adapter *a, const struct adapt_view *view) {
   return view->flat.count ? view->flat.items[0].entry : a->place;
 }
@@ -253,7 +253,7 @@ static struct built build_types(struct adapter *a, const struct sum *sum,
 
 /* --- places --- */
 
-/* A new name of letters, digits, '_' and '-'. */
+/* Returns a new name of letters, digits, '_' and '-'. */
 static const char *name_new(struct adapter *a, uint32_t entry) {
   const struct schema *s = a->out->canonical;
   const char *suffix = s->entries[entry].suffix, *last = strrchr(suffix, '/');
@@ -348,7 +348,7 @@ static bool unit_open(struct adapter *a, const struct sum *sum, uint32_t *index)
   return true;
 }
 
-/* The unit of the sum, built if it is not yet; UINT32_MAX after a failure. */
+/* Returns the unit of the sum and builds it if need be; UINT32_MAX after a failure. */
 static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
   uint32_t index, entry = sum->count ? sum->items[sum->count - 1].entry : NODE_NONE;
   if (adapter_stopped(a))

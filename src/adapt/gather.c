@@ -49,7 +49,7 @@ unsigned adapt_type_of(const json_t *value) {
   return 0;
 }
 
-/* The types that the keyword applies to, for places that name no type. */
+/* Returns the types that the keyword applies to, for places that name no type. */
 unsigned adapt_keyword_types(enum keyword_id id) {
   static const struct {
     uint64_t ids;
@@ -99,7 +99,7 @@ static void word_add(struct adapter *a, struct adapt_view *view, const struct ke
   view->words[view->word_count++] = (struct view_word){keyword->id, keyword, value, entry};
 }
 
-/* The index of the property, which is new or known. */
+/* Returns the index of the property, which is new or known. */
 static size_t property_add(struct adapter *a, struct adapt_view *view, struct map *names,
                            const char *name, uint32_t entry) {
   uint32_t index = (uint32_t)view->property_count;
@@ -303,7 +303,7 @@ bool adapt_gather_items(struct adapter *a, struct adapt_view *view) {
   return true;
 }
 
-/* The values of the first enum or const that everything accepts. */
+/* Gathers the values of the first enum or const that everything accepts. */
 bool adapt_gather_options(struct adapter *a, const struct sum *sum, struct adapt_view *view) {
   json_t *values = json_array();
   const json_t *options = NULL, *one;

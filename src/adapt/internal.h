@@ -192,7 +192,7 @@ void adapt_changed(struct adapter *a, uint32_t entry, const char *keyword, const
                    enum adapt_effect effect, const char *why);
 /* Sets a member, takes the value. */
 void adapt_put(json_t *object, const char *key, json_t *value);
-/* A value as compact JSON; free() it. */
+/* Returns a value as compact JSON; free() it. */
 char *adapt_json_text(const json_t *value, size_t *length);
 /* Counts the JSON values in `value`, up to `most` + 1. */
 size_t adapt_size(const json_t *value, size_t most);
@@ -201,7 +201,7 @@ void adapt_keep(struct adapter *a, json_t *value); /* into out->kept; borrows */
 /* --- views (adapt/view.c) --- */
 
 bool adapt_sum_add(struct adapter *a, struct sum *sum, uint32_t entry, uint32_t flags);
-/* A subschema as it stands below a keyword: true, false or an object. */
+/* Adds a subschema as it stands below a keyword: true, false or an object. */
 bool adapt_sum_schema(struct adapter *a, struct sum *sum, const json_t *schema);
 /* Adds to the sum what the entry's reference leads to. */
 bool adapt_follow(struct adapter *a, uint32_t entry, const char *keyword, struct sum *sum);
@@ -264,7 +264,7 @@ struct adapt_view {
 };
 /* False after a failure. Everything in the arena. */
 bool adapt_view(struct adapter *a, const struct sum *sum, struct adapt_view *view);
-/* The count of a keyword such as minItems, the tightest of all parts; false if there is none. */
+/* Finds the tightest count of a keyword such as minItems in all parts. False: there is none. */
 bool adapt_view_count(const struct adapt_view *view, enum keyword_id id, uint64_t *count);
 
 /* The keywords of an entry under its draft and vocabularies; NULL: none. */
@@ -272,7 +272,7 @@ unsigned adapt_draft_of(const struct adapter *a, uint32_t entry);
 const struct keyword *adapt_keyword_of(const struct adapter *a, uint32_t entry, const char *name);
 const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry);
 const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char *name);
-/* Room for one more of `size` bytes, in the arena. */
+/* Makes room for one more of `size` bytes, in the arena. */
 void adapt_grow(struct adapter *a, void **items, size_t *capacity, size_t count, size_t size);
 
 /* adapt/gather.c: from view->flat into the rest of the view, in this order */
@@ -315,7 +315,7 @@ static inline bool adapt_has(const struct adapter *a, enum dialect_flag flag) {
 }
 json_t *adapt_typed(const char *type); /* {"type":type} */
 bool adapt_single(unsigned types);     /* a single type name says it all */
-/* "type" for a mask of scalars: a name, or a list of names. */
+/* Puts "type" for a mask of scalars: a name, or a list of names. */
 void adapt_put_type(json_t *schema, unsigned types);
 struct built adapt_options_of(struct adapter *a, const struct adapt_view *view,
                               struct adapt_words *words);

@@ -87,7 +87,7 @@ static void count_properties(struct measure *m, const json_t *schema,
               m->limits->optional_properties);
 }
 
-/* Every place once, definitions too. */
+/* Counts every place once, definitions too. */
 static void limits_count(struct measure *m, const json_t *schema, const struct limits_place *up) {
   static const char *const maps[] = {"properties", "$defs"};
   static const char *const lists[] = {"anyOf", "prefixItems"};

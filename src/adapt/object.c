@@ -22,7 +22,7 @@ static void put_property(struct object_build *o, const char *name, json_t *schem
     json_array_append_new(o->required, json_string_nocheck(name));
 }
 
-/* False: there can be no such object. */
+/* Returns false if there can be no such object. */
 static bool property_of(struct object_build *o, const struct view_property *property) {
   struct adapter *a = o->a;
   size_t recursions = a->recursions;
@@ -57,7 +57,7 @@ static bool property_of(struct object_build *o, const struct view_property *prop
   return true;
 }
 
-/* The schema of values whose properties have no name of their own. */
+/* Builds the schema of values whose properties have no name of their own. */
 static struct built extra_value(struct object_build *o) {
   struct adapter *a = o->a;
   const struct adapt_view *view = o->view, silent = {0};
@@ -80,7 +80,7 @@ static struct built extra_value(struct object_build *o) {
   return built;
 }
 
-/* The only pattern that names must match, if the dialect takes patterns; else NULL. */
+/* Returns the only pattern that names must match, if the dialect takes patterns; else NULL. */
 static const char *key_pattern(const struct object_build *o) {
   const struct adapter *a = o->a;
   if (o->view->pattern_count != 1 || !o->view->extra_closed ||
@@ -95,7 +95,7 @@ static const char *key_pattern(const struct object_build *o) {
   return NULL;
 }
 
-/* {"key","value"} objects; takes `value`. */
+/* Builds a list of {"key","value"} objects; takes `value`. */
 static json_t *pairs_of(struct object_build *o, json_t *value) {
   json_t *pairs = json_object(), *pair = json_object(), *key = json_object();
   json_t *properties = json_object(), *required = json_array();

@@ -178,7 +178,7 @@ static json_t *union_back(struct turning *t, const struct adapt_plan *plan, cons
   return first ? first : turn_keep(value);
 }
 
-/* False, with a status, if this exceeds a bound. */
+/* Returns false, with a status, if this exceeds a bound. */
 static bool enter(struct turning *t) {
   if (stopped(t))
     return false;

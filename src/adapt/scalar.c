@@ -195,7 +195,7 @@ static const char *type_name(unsigned types) {
   return "null";
 }
 
-/* "type" for a mask of scalars: a name, or a list of names. */
+/* Puts "type" for a mask of scalars: a name, or a list of names. */
 void adapt_put_type(json_t *schema, unsigned types) {
   if (adapt_single(types)) {
     adapt_put(schema, "type", json_string_nocheck(type_name(types)));

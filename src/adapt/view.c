@@ -23,7 +23,7 @@ const json_t *adapt_schema_at(const struct adapter *a, uint32_t entry) {
   return a->out->canonical->entries[entry].schema;
 }
 
-/* The value of a keyword that the entry's draft knows; NULL if it has none. */
+/* Returns the value of a keyword that the entry's draft knows; NULL if it has none. */
 const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char *name) {
   const json_t *schema = adapt_schema_at(a, entry);
   const json_t *value = json_object_get(schema, name);

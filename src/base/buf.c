@@ -108,7 +108,7 @@ static bool is_between(char c, char from, char to) {
   return c >= from && c <= to;
 }
 
-/* The bytes of the sequence that begins at p[0], an ESC; 0: none does. */
+/* Returns the length of the sequence that begins at p[0], an ESC; 0: none does. */
 static size_t escape_at(const char *p, size_t n) {
   size_t i = 2;
   if (n < 2)

@@ -25,7 +25,7 @@ static uint32_t map_hash(struct str key) {
   return (uint32_t)(h ^ (h >> 32));
 }
 
-/* The slot that holds the key, or the free one where it would go. */
+/* Returns the slot that holds the key, or the free one where it would go. */
 static struct map_slot *map_slot_of(const struct map *map, struct str key, uint32_t hash) {
   for (uint32_t at = hash & (map->capacity - 1);; at = (at + 1) & (map->capacity - 1)) {
     struct map_slot *slot = &map->slots[at];

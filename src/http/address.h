@@ -15,7 +15,7 @@ enum http_address {
 /* An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4) counts as itself. Other
  * families are forbidden. */
 enum http_address http_address_kind(const struct sockaddr *address);
-/* The same for a literal ("::ffff:127.0.0.1"); anything else is forbidden. */
+/* Does the same for a literal ("::ffff:127.0.0.1"); anything else is forbidden. */
 enum http_address http_address_of_text(const char *literal);
 
 #endif

@@ -166,7 +166,7 @@ static void on_socket_closed(uv_handle_t *handle) {
   http_handle_closed(http);
 }
 
-/* Never told to libcurl: 7.88 crashes after a callback that failed, and it takes no request until
+/* libcurl is never told: 7.88 crashes after a callback that failed, and it takes no request until
  * all that it has are over. */
 static void cannot_watch(const struct http *http, CURL *easy) {
   struct http_easy *slot = NULL;

@@ -27,15 +27,15 @@ struct http;
 struct http_lane;
 struct http_exchange; /* a request and its reply */
 
-/* The version of libcurl, such as "7.88.1", loading it first; NULL if it cannot be loaded. Not to
- * be freed. */
+/* Returns the version of libcurl, such as "7.88.1", and loads it first; NULL if it cannot be
+ * loaded. Not to be freed. */
 const char *http_library(void);
 
 struct http *http_new(uv_loop_t *loop);
 void http_free(struct http *http); /* NULL is fine */
 
-/* The lane of that name, made if it is new. Requests beyond `max` (at least 1) wait in order; the
- * last number given counts. Lanes live as long as the transport. */
+/* Returns the lane of that name, made if it is new. Requests beyond `max` (at least 1) wait in
+ * order; the last number given counts. Lanes live as long as the transport. */
 struct http_lane *http_lane(struct http *http, const char *name, unsigned max);
 
 struct http_request {
@@ -88,7 +88,7 @@ struct http_sink {
   void *ctx;
 };
 
-/* Never NULL: what is wrong with a request comes by done. */
+/* Never returns NULL: what is wrong with a request comes by done. */
 struct http_exchange *http_start(struct http *http, const struct http_request *request,
                                  const struct http_sink *sink);
 void http_cancel(struct http_exchange *exchange);

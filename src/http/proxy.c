@@ -465,7 +465,7 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
   loop_work(t->proxy->spec.loop, &t->work, look_up, on_looked_up);
 }
 
-/* The bytes of a whole head, 0: not yet. */
+/* Returns the length of the head; 0: it has not all come yet. */
 static size_t request_end(const struct buf *head) {
   for (size_t i = 0; i + 3 < head->n; i++)
     if (memcmp(head->p + i, LIT("\r\n\r\n")) == 0)
@@ -525,7 +525,7 @@ static void on_tunnel_connection(uv_stream_t *listener, int status) {
 
 /* --- the listener --- */
 
-/* By a handle on its folder: a path may be longer than an address of a socket. */
+/* The socket is named by a handle on its folder: a path may be too long for an address. */
 static int listen_at(const char *folder, struct err *err) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);

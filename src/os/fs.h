@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A folder to open files beneath; it need not be readable. -1: errno. */
+/* Opens a folder to open files beneath; it need not be readable. -1: errno. */
 int fs_open_folder(const char *path);
 /* Opens a path below that folder and never outside of it: the kernel checks each step, symbolic
  * links included. With O_CREAT the mode is 0644. Never waits for a FIFO's other end (O_NONBLOCK)
@@ -18,8 +18,8 @@ int fs_open_folder_beneath(int folder, const char *path); /* as fs_open_folder *
 /* Takes a write lock on the whole file that belongs to the open descriptor: it is released when the
  * last copy of that is closed, at the latest when the process ends. Does not wait. False: errno. */
 bool fs_lock(int fd);
-/* The same, but waits up to wait_ms for another holder to release it. A killed process may hold a
- * lock a little longer: until the program it was just starting has been executed. */
+/* Does the same, but waits up to wait_ms for another holder to release it. A killed process may
+ * hold a lock a little longer: until the program it was just starting has been executed. */
 bool fs_lock_within(int fd, unsigned wait_ms);
 /* Does this errno of fs_lock mean that another one holds it? */
 bool fs_lock_is_taken(int number);
@@ -34,7 +34,7 @@ bool fs_is_named(int fd, const char *path, bool follow);
 enum { FS_PATH_BYTES = 32 };
 void fs_path_of(int fd, char path[FS_PATH_BYTES]);
 
-/* Where this program's own file is. False: it cannot be told, or is longer. */
+/* Tells where this program's own file is. False: it cannot be told, or is longer. */
 bool fs_own_program(char *path, size_t size);
 
 /* Has the disk begin to write these bytes of a file, and does not wait. A hint: it makes nothing

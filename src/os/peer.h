@@ -11,16 +11,16 @@ bool peer_is_own_user(int fd);
  * be had, its table is read. If the other end is not on this machine, or nobody holds it any more,
  * the answer is no. */
 bool peer_tcp_is_own_user(int fd);
-/* One of these ways alone. */
+/* Each asks in one of these ways alone. */
 enum peer_way { PEER_ASK_KERNEL, PEER_READ_TABLE };
 enum peer_answer { PEER_UNKNOWN, PEER_OWN, PEER_OTHER };
 enum peer_answer peer_tcp_ask(int fd, enum peer_way way);
-/* The number of the process that connected; 0: not known. */
+/* Returns the number of the process that connected; 0: it is not known. */
 long peer_process(int fd);
 /* Is the peer a sandboxed program, or gone? It is recognized by the shim above it, which no program
  * below can rename; even if a connection is passed on, the kernel remembers who made it. */
 bool peer_is_held(int fd);
-/* A connection that waits, close-on-exec and non-blocking; -1 with errno. */
+/* Accepts a connection that waits, close-on-exec and non-blocking; -1 with errno. */
 int peer_accept(int listener);
 
 #endif

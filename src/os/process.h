@@ -35,11 +35,11 @@
 struct process_table;
 struct process_table *process_table_new(uv_loop_t *loop, struct err *err) MUST_CHECK;
 void process_table_free(struct process_table *t); /* NULL is fine; no process may be left */
-/* Where the shim is, found as above. */
+/* Tells where the shim is, found as above. */
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
-/* The sandbox rules kept for reuse (sandbox_kept.h); NULL if t is NULL. */
+/* Returns the sandbox rules kept for reuse (sandbox_kept.h); NULL if t is NULL. */
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
 
 struct sandbox;

@@ -9,7 +9,7 @@
 enum { RANDOM_FILL_BYTES_MAX = 256 };
 
 void random_fill(void *p, size_t n);
-/* The same for callers that can do without: false if the system has none yet, early at boot. */
+/* Does the same for callers that can do without. False: the system has none yet, early at boot. */
 bool random_try(void *p, size_t n);
 
 #endif
