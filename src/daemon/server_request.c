@@ -198,9 +198,10 @@ static enum MHD_Result queue(struct server_request *r) {
   return queued;
 }
 
-/* These header fields say where a body ends, and whom the request is for. */
+/* These header fields say where a body ends, whom the request is for, and who sent it. No client
+ * gives one twice; if something between did, only one of both would be looked at. */
 struct framing {
-  const char *length, *coding, *host;
+  const char *length, *coding, *host, *site, *origin;
   bool twice;
 };
 
@@ -212,6 +213,10 @@ static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *
     slot = &f->coding;
   else if (strcasecmp(name, "Host") == 0)
     slot = &f->host;
+  else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
+    slot = &f->site;
+  else if (strcasecmp(name, "Origin") == 0)
+    slot = &f->origin;
   (void)kind;
   if (slot == NULL)
     return MHD_YES;

@@ -211,6 +211,9 @@ def door():
                               ({}, ("X-Segue",)), ({"Content-Type": "text/plain"}, ()),
                               ({"Content-Type": "application/x-www-form-urlencoded"}, ())):
             expect(is_closed(window.ask("POST", f"s/{sid}/cancel", headers, {}, drop=drop)), headers)
+        for name, other in (("Host", "evil.example"), ("Sec-Fetch-Site", "cross-site"), ("Origin", "http://evil.example")):
+            for method, path in (("GET", "audit"), ("POST", f"s/{sid}/cancel")):
+                expect(window.ask(method, path, {name.lower(): other}, {})[0] in (400, 404), "twice", method, name)
         for method in ("PUT", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"):
             expect(window.ask(method, "audit")[0] in (404, 405), method)
         for path in ("/", "/w/", "/w/x/", "/v1/health", "/v1/sessions", "/metrics", "/favicon.ico",
