@@ -5,6 +5,7 @@
 #include "audit/summary.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/record.h"
 #include "core/workflow.h"
 #include "format/json_object.h"
 #include "store/brief.h"
@@ -271,6 +272,7 @@ static void view_fold(struct view_reading *r, const json_t *record) {
   int64_t at_ms = view_time(record);
   if (at_ms > 0)
     v->last_ms = at_ms;
+  v->newer = v->newer || json_integer_value(json_at(record, "v")) > RECORD_VERSION;
   v->asked = v->asked || view_is_type(record, "question");
   if (view_is_type(record, "session_start") && !r->begun) {
     r->begun = true;

@@ -138,6 +138,7 @@ struct view_session {
   struct str forked_from; /* the id of the session that it was forked from; or empty */
   struct str status;      /* running, waiting, stopped, open, or how it ended */
   bool resumable, submitted;
+  bool newer;              /* a record is of a later version than this program knows */
   struct str resume_flags; /* what `segue resume` must or can be given; or empty */
   bool asked;              /* a person was asked something, whether or not that was answered */
   int64_t started_ms, last_ms;

@@ -98,6 +98,9 @@ void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str 
 void part_banner(struct html *h, const struct view_session *v) {
   if (v->chain == VIEW_BAD)
     part_damaged(h, "This log", v->records, v->damage);
+  if (v->newer)
+    HTML(h, "<p class=banner role=alert>A newer segue has written this log. What this one does not "
+            "know of it is left out, or may be shown wrongly.</p>");
 }
 
 /* --- turns --- */

@@ -185,6 +185,25 @@ def damaged():
         box.end()
 
 
+def newer():
+    """A log of a later version is shown as far as it is known, and the page and the report say so."""
+    with WebBox() as box:
+        log = records(session(box))
+        box.serve()
+        window = box.window()
+        sid = SID % 1
+        for first in (1, 9, len(log), 99):
+            def later(record, first=first):
+                record["v"] = 1 + (record["seq"] >= first)
+            chained(log, f"{box.logs}/{sid}.ndjson", later, sid)
+            status, body = page(window, f"s/{sid}/")
+            expect(status == 200 and b"COMPLETE" in body and (b"A newer segue" in body) == (first < 99), first, body[:3000])
+            done = box.segue("report", f"{box.logs}/{sid}.ndjson", "-o", box.cwd + "/r.html")
+            with open(box.cwd + "/r.html", "rb") as f:
+                expect((b"A newer segue" in f.read()) == (first < 99), first, done.stderr)
+        box.end()
+
+
 def killed():
     """Starts that were killed are listed as segue ls lists them, and their page says what they are."""
     with WebBox() as box:
@@ -207,4 +226,4 @@ def killed():
 
 
 if __name__ == "__main__":
-    sys.exit(main([addresses, bodies, long_open, damaged, killed]))
+    sys.exit(main([addresses, bodies, long_open, damaged, newer, killed]))
