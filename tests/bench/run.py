@@ -25,9 +25,9 @@ def main():
         else:
             asked.append((word.lstrip("-"), []))  # --store: what is asked of a shared store
     modules = BENCHES | BY_NAME
+    for name in {name for name, _ in asked} - modules.keys():
+        sys.exit(f"run.py: there is no benchmark {name}; there are: {' '.join(modules)}")
     for name, numbers in asked:
-        if name not in modules:
-            sys.exit(f"run.py: there is no benchmark {name}; there are: {' '.join(modules)}")
         print(f"== {name}", flush=True)
         if modules[name] is None:
             subprocess.run([f"{sys.argv[1]}/tests/{name}_bench"], check=True)
