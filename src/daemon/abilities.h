@@ -17,7 +17,7 @@ json_t *abilities_read(void *abilities);
 void abilities_free(void *abilities);
 
 void control_get_providers(void *api, struct server_request *r);
-/* As GET /v1/health: a new object. */
+/* Returns what GET /v1/health answers: a new object. */
 json_t *control_health(const struct control *api);
 
 #endif

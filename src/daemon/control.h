@@ -64,10 +64,11 @@ void control_get_metrics(void *api, struct server_request *r);
 void control_on_said(void *api, const struct daemon_entry *e, long turn, long call, bool thinking,
                      struct str text);
 void control_on_record(void *api, const struct daemon_entry *e, const struct record *record);
-/* The daemon is to end: nothing is submitted any more, and nothing is begun for those who look. */
+/* Gets ready for the daemon's end: nothing is submitted any more, and nothing is begun for those
+ * who look. */
 void control_drain(struct control *api);
 void control_close(struct control *api); /* before the loop ends */
-/* No request is being read that would still be answered. */
+/* Is no request being read that would still be answered? */
 bool control_idle(const struct control *api);
 void control_deinit(struct control *api); /* it is idle */
 

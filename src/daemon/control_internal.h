@@ -8,7 +8,7 @@
 
 void control_reply_session(const struct control *api, struct server_request *r, unsigned status,
                            const char *id);
-/* The entry of a session that may be unknown here. NULL: answered. */
+/* Returns the entry of a session that may be unknown here. NULL: it was answered. */
 struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id);
 
 /* False: the store of several machines did not answer when it was last asked, and this has answered

@@ -104,7 +104,7 @@ bool launch_parse_lint(struct launch *l, const json_t *body, struct err *err,
                        struct err_list *errors) MUST_CHECK;
 bool launch_parse_plan(struct launch *l, const json_t *body, struct err *err,
                        struct err_list *errors) MUST_CHECK;
-/* A list of errors as the API tells it. A new array. */
+/* Returns a list of errors as the API tells it: a new array. */
 json_t *launch_errors_json(const struct err_list *errors);
 
 /* Makes l.about; launch_deinit frees it. */

@@ -15,7 +15,7 @@ struct memo;
 struct memo *memo_new(void);
 void memo_free(struct memo *memo); /* NULL is fine */
 
-/* A new reference, or NULL. */
+/* Returns a new reference, or NULL. */
 struct workflow *memo_find(const struct memo *memo, const char key[SHA256_HEX]);
 void memo_put(struct memo *memo, const char key[SHA256_HEX], struct workflow *workflow);
 

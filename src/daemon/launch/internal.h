@@ -30,7 +30,7 @@ struct launch_body {
   bool runs;                    /* a session is to begin, not just described */
 };
 
-/* A member as text; NULL when it is missing. *ok turns false when it is something else. */
+/* Returns a member as text; NULL when it is missing. *ok turns false when it is something else. */
 const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok);
 /* A misspelt member must not pass for a missing one. `where`, with a dot, precedes the name in the
  * message; "" for the body itself. */
@@ -41,7 +41,7 @@ bool launch_path_or_text(const struct launch_body *p, const char *key, const cha
                          const json_t **text);
 bool launch_is_folder(const char *path);
 
-/* The body of a session: fills the launch. Frees nothing: marks are the caller's. */
+/* Reads the body of a session into the launch. Frees nothing: marks are the caller's. */
 bool launch_read(struct launch_body *p) MUST_CHECK;
 struct preflight launch_flight(const struct launch_body *p);
 /* Put members into the launch's config: its turn (which others keep it from running, and until when
