@@ -373,6 +373,9 @@
 #define LIMIT_PORTION_US         200u  /* short works that usually take so long go to one thread */
 #define LIMIT_POOL_THREADS_TRIED 1024u /* the most that UV_THREADPOOL_SIZE can ask for */
 
+/* untouched for so long, a file that was to become a blob belongs to no version that still runs */
+#define LIMIT_BLOB_PART_MS 60000u
+
 #define LIMIT_LOOP_HOLD_MS    10   /* scripted answers in a row before the loop serves the rest */
 #define LIMIT_SYNC_NOW_MS     10   /* a sync on the loop's thread that is slower ... */
 #define LIMIT_SYNC_POOL_COUNT 100u /* ... sends this many appends to the pool */
@@ -382,6 +385,7 @@
 #define LIMIT_STORE_SCRIPT_MS      600000u /* making or migrating the tables */
 #define LIMIT_STORE_BYTES_MS       8192u   /* bytes a request must move in each further ms */
 #define LIMIT_STORE_TRY_MS         10000u  /* how long a failed request is tried again */
+#define LIMIT_STORE_TELL_MS        1000u   /* ... and after which a person is told */
 #define LIMIT_STORE_BACKOFF_MS     50u     /* before the first of these tries; then doubled ... */
 #define LIMIT_STORE_BACKOFF_MAX_MS 5000u   /* ... up to this */
 #define LIMIT_STORE_ANSWER_MS      30000u  /* for what is asked of another worker */

@@ -286,6 +286,7 @@ static void daemon_run(struct daemon *d, size_t max_sessions, unsigned max_conne
   control_init(&d->api, &d->sessions);
   d->sessions.news = serve_on_news;
   init_handles(d);
+  store_blobs_tidy(&d->store, NULL);
   notices_init(&d->notices, &d->loop, d->host.processes, &d->store);
   use_notify(d);
   indexer_start(&d->indexer, &d->loop, &d->store);

@@ -105,6 +105,8 @@ struct store_ops {
                    struct err *err);
   /* Removes it, unless it was put, or put again, since then. False: it stays. */
   bool (*blob_drop)(const struct store *store, const char *sha256, time_t since);
+  /* As store_blobs_tidy; or NULL: nothing is left. */
+  void (*blobs_tidy)(const struct store *store, json_t *found);
   bool (*blob_get)(const struct store *store, const char *sha256, struct buf *out, struct err *err);
   bool (*ledger_append)(const struct store *store, const struct ledger_entry *entries, size_t n,
                         struct err *err);

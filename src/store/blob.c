@@ -2,17 +2,38 @@
 #include "store/files_internal.h"
 
 #include "base/fault.h"
+#include "base/limits.h"
 #include "base/log.h"
+#include "os/fs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { SHA_CHARS = SHA256_HEX - 1 };
 
 void files_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]) {
   (void)snprintf(out, STORE_NAME_BYTES, "%s/blobs/%s", store->where, sha256);
+}
+
+/* Makes the file that a blob is written to before it gets its name. The lock tells files_blobs_tidy
+ * that its writer lives; one that was removed before it was locked is made again. -1: errno. */
+static int make_part(const char *path) {
+  enum { TRIES = 8, LOCK_MS = 1000 };
+  for (int tries = 0;; tries++) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+      return -1;
+    bool held = fs_lock_within(fd, LOCK_MS) && fs_is_named(fd, path, false);
+    if (held || tries == TRIES) /* some file systems have no locks or no lasting numbers */
+      return fd;
+    close(fd);
+  }
 }
 
 bool files_blob_put(const struct store *store, struct str bytes, const char *sha256,
@@ -29,7 +50,7 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
   if (mkdir(dir, 0700) != 0 && errno != EEXIST)
     return err_set_errno(err, errno, "cannot make %s", dir);
   (void)snprintf(temp, sizeof temp, "%s/.%s.%ld.%p", dir, sha256, (long)getpid(), (void *)&st);
-  int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  int fd = make_part(temp);
   if (fd < 0)
     return err_set_errno(err, errno, "cannot make %s", temp);
   FAULT_POINT("append_before");
@@ -63,6 +84,64 @@ bool files_blob_drop(const struct store *store, const char *sha256, time_t since
     return false; /* it is not lost, only set aside */
   (void)unlink(aside);
   return !young;
+}
+
+/* --- what killed processes left --- */
+
+static bool blob_is_sha(const char *name) {
+  return strspn(name, "0123456789abcdef") == SHA_CHARS;
+}
+
+static bool blob_is_number(const char *text) {
+  return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* Has nothing changed it for long? `aside`: a name given later counts, too. */
+static bool blob_is_old(const struct stat *st, bool aside) {
+  time_t last = aside ? st->st_ctime : st->st_mtime;
+  return S_ISREG(st->st_mode) && last < time(NULL) - (time_t)(LIMIT_BLOB_PART_MS / 1000);
+}
+
+/* Removes a file that was to become a blob, if its writer is gone. The age spares those of older
+ * versions, which do not lock them. */
+static void tidy_part(int dir, const char *name) {
+  struct stat st;
+  int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0)
+    return;
+  if (fstat(fd, &st) == 0 && blob_is_old(&st, false) && fs_lock(fd))
+    (void)unlinkat(dir, name, 0);
+  close(fd);
+}
+
+/* Gives a blob its name back whose removal was interrupted: a log may have named it meanwhile. */
+static void tidy_aside(int dir, const char *name, json_t *found) {
+  char sha256[SHA256_HEX];
+  struct stat st;
+  if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !blob_is_old(&st, true))
+    return;
+  (void)snprintf(sha256, sizeof sha256, "%.64s", name);
+  if (linkat(dir, name, dir, sha256, 0) != 0 && errno != EEXIST)
+    return;
+  (void)unlinkat(dir, name, 0);
+  if (found != NULL)
+    json_object_set_new(found, sha256, json_true());
+}
+
+void files_blobs_tidy(const struct store *store, json_t *found) {
+  char path[STORE_PATH_BYTES + 8];
+  (void)snprintf(path, sizeof path, "%s/blobs", store->where);
+  DIR *d = opendir(path);
+  if (d == NULL)
+    return;
+  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    const char *name = e->d_name;
+    if (name[0] == '.' && blob_is_sha(name + 1) && name[1 + SHA_CHARS] == '.')
+      tidy_part(dirfd(d), name);
+    else if (blob_is_sha(name) && name[SHA_CHARS] == '.' && blob_is_number(name + SHA_CHARS + 1))
+      tidy_aside(dirfd(d), name, found);
+  }
+  closedir(d);
 }
 
 bool files_blob_get(const struct store *store, const char *sha256, struct buf *out,

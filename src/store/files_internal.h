@@ -91,6 +91,7 @@ void files_reports_remove(const struct store_ref *ref);
 bool files_blob_put(const struct store *store, struct str bytes, const char *sha256,
                     struct err *err);
 bool files_blob_drop(const struct store *store, const char *sha256, time_t since);
+void files_blobs_tidy(const struct store *store, json_t *found);
 bool files_blob_get(const struct store *store, const char *sha256, struct buf *out,
                     struct err *err);
 void files_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);

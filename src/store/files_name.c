@@ -309,6 +309,7 @@ const struct store_ops files_ops = {
     .report_folder = files_report_folder,
     .blob_put = files_blob_put,
     .blob_drop = files_blob_drop,
+    .blobs_tidy = files_blobs_tidy,
     .blob_get = files_blob_get,
     .blob_name = files_blob_name,
 };

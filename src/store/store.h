@@ -194,6 +194,10 @@ bool store_blob_get(const struct store *store, const char *sha256, struct buf *o
 void store_blobs_named(const struct store_ref *ref, json_t *named);
 bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept,
                        struct err *err) MUST_CHECK;
+/* Removes what processes left that were killed while they wrote a blob, never what a living one
+ * writes. Blobs whose removal was interrupted are there again, and join the set `found`, if any.
+ * store_blobs_sweep begins with it. */
+void store_blobs_tidy(const struct store *store, json_t *found);
 /* Returns where it is, for a person. */
 void store_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 

@@ -72,12 +72,18 @@ static bool spare_used(const struct store *store, json_t *named, bool *busy, str
   return ok;
 }
 
+void store_blobs_tidy(const struct store *store, json_t *found) {
+  if (store->ops->blobs_tidy != NULL)
+    store->ops->blobs_tidy(store, found);
+}
+
 bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept, struct err *err) {
   enum { QUIET_S = 2, BUSY_S = 60 };
   const char *sha256;
   json_t *value;
   bool busy;
   *kept = 0;
+  store_blobs_tidy(store, named);
   if (json_object_size(named) == 0)
     return true;
   time_t since = time(NULL);
