@@ -276,7 +276,27 @@ def many_at_once():
         expect(done.returncode == 0 and done.stdout.count(b"sealed late") == 40, done.stdout)
 
 
-CASES = [ends_are_sealed, killed_between, failed_entries, changed_logs_are_found, removed_by_a_person,
+def gone_from_one_look_to_the_next():
+    """A log that is listed and cannot be read any more, as a name that leads nowhere: no error where a
+    person removed it, or nobody knows of it."""
+    with Box() as box:
+        _, known = run(box)
+        _, removed = run(box)
+        run(box)
+        done = box.segue("rm", os.path.basename(removed)[:-7], "-l", box.logs)
+        expect(done.returncode == 0, done)
+        nobodys = box.logs + "/01990000-0000-7000-8000-000000000001.ndjson"
+        for path in (removed, nobodys):
+            os.symlink(box.dir + "/none", path)
+        expect([s["state"] for s in verify(box)] == ["complete"] * 2, "those that are there")
+        expect(box.segue("verify", nobodys).returncode == 2, "it was named")
+        os.remove(known)
+        os.symlink(box.dir + "/none", known)
+        said = verify(box, status=1)
+        expect([s["session"] for s in said if s["state"] == "missing"] == [os.path.basename(known)[:-7]], said)
+
+
+CASES = [gone_from_one_look_to_the_next, ends_are_sealed, killed_between, failed_entries, changed_logs_are_found, removed_by_a_person,
          a_changed_ledger,
          signed_heads, a_cut_is_no_rewriting, lists_by_status,
          many_at_once]

@@ -8,6 +8,7 @@
 #include "cli/signed.h"
 #include "format/json_write.h"
 #include "store/heads.h"
+#include "store/reader.h"
 
 #include <jansson.h>
 #include <pthread.h>
@@ -37,6 +38,8 @@ struct verifying {
   size_t counts[VERIFY_STATE_COUNT], gone;
   char where[STORE_PATH_BYTES]; /* of the store that `ledger` is of; "": none yet */
   struct heads ledger;
+  struct heads now; /* the same, once it was looked at again */
+  bool looked_again;
   struct heads kept; /* --heads */
   struct ledger_end anchor;
   const char *kept_path; /* or NULL */
@@ -143,6 +146,8 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
   if (strcmp(v->where, store->where) == 0)
     return true;
   heads_deinit(&v->ledger);
+  heads_deinit(&v->now);
+  v->looked_again = false;
   (void)snprintf(v->where, sizeof v->where, "%s", store->where);
   if (!heads_load(&v->ledger, store, v->kept_path ? &v->anchor : NULL, err))
     return false;
@@ -160,9 +165,19 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
 struct verified {
   struct store_ref ref;
   bool opened;
+  bool gone; /* it was removed since it was listed, perhaps while it was read */
   struct verify_result result;
   struct err err; /* where it was not opened */
 };
+
+static bool log_is_gone(const struct store_ref *ref) {
+  struct log_reader r;
+  struct err err = {0};
+  if (!reader_open(&r, ref, &err))
+    return err.code == ERR_NOT_FOUND;
+  reader_close(&r);
+  return false;
+}
 
 static void verify_read(const struct verifying *v, struct verified *log) {
   const struct heads *heads[] = {&v->ledger, &v->kept};
@@ -208,8 +223,12 @@ struct batch {
 static void *verify_batch_main(void *arg) {
   struct batch *batch = arg;
   size_t i;
-  while ((i = atomic_fetch_add(&batch->next, 1)) < batch->count)
-    verify_read(batch->v, &batch->logs[i]);
+  while ((i = atomic_fetch_add(&batch->next, 1)) < batch->count) {
+    struct verified *log = &batch->logs[i];
+    verify_read(batch->v, log);
+    log->gone = log->opened ? log->result.state != VERIFY_COMPLETE && log_is_gone(&log->ref)
+                            : log->err.code == ERR_NOT_FOUND;
+  }
   return NULL;
 }
 
@@ -235,9 +254,30 @@ static int id_order(const void *key, const void *id) {
   return strcmp(((const struct store_id *)id)->id, key); /* newest first */
 }
 
+static void print_missing(struct verifying *v, const struct ledger_entry *entry) {
+  char text[80];
+  (void)snprintf(text, sizeof text, "its record %llu is known, but its log is missing",
+                 (unsigned long long)entry->seq);
+  print_trouble(v, "missing", entry->session, text);
+}
+
+/* Did a person remove it? The ledger says so before a log goes, thus perhaps only since it was
+ * loaded. */
+static bool is_removed(struct verifying *v, const char *session) {
+  struct store store;
+  struct err err;
+  if (!v->looked_again) {
+    store_at(&store, v->where);
+    v->looked_again = true;
+    if (!heads_load(&v->now, &store, NULL, &err))
+      v->now = (struct heads){0};
+  }
+  const struct ledger_entry *last = heads_last(&v->now, session);
+  return last != NULL && last->kind == LEDGER_REMOVED;
+}
+
 static void find_missing(struct verifying *v, const struct heads *heads, const struct store_id *ids,
                          size_t count) {
-  char text[80];
   for (size_t i = 0; i < heads->count; i++) {
     const struct ledger_entry *entry = &heads->items[i];
     bool last = i + 1 == heads->count || strcmp(entry[1].session, entry->session) != 0;
@@ -247,16 +287,29 @@ static void find_missing(struct verifying *v, const struct heads *heads, const s
     const struct ledger_entry *known = heads_last(&v->ledger, entry->session);
     if (known != NULL && (known->kind == LEDGER_REMOVED || heads != &v->ledger))
       continue; /* a person did it, or the ledger said so already */
-    (void)snprintf(text, sizeof text, "its record %llu is known, but its log is missing",
-                   (unsigned long long)entry->seq);
-    print_trouble(v, "missing", entry->session, text);
+    if (!is_removed(v, entry->session))
+      print_missing(v, entry);
+  }
+}
+
+/* Looks after logs that were gone when they were to be read. */
+static void tell_gone(struct verifying *v, const struct store_id *ids, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (is_removed(v, ids[i].id))
+      continue;
+    const struct heads *all[] = {&v->now, &v->ledger, &v->kept};
+    const struct ledger_entry *entry = NULL;
+    for (size_t k = 0; entry == NULL && k < ARRAY_LEN(all); k++)
+      entry = heads_last(all[k], ids[i].id);
+    if (entry != NULL)
+      print_missing(v, entry);
   }
 }
 
 static void verify_store(struct verifying *v, const char *where) {
   struct store store;
-  struct store_id *ids;
-  size_t count;
+  struct store_id *ids, *gone;
+  size_t count, gone_count = 0;
   struct err err = {0};
   store_at(&store, where);
   if (!load_ledger(v, &store, &err) || !store_list(&store, &ids, &count, &err)) {
@@ -265,6 +318,7 @@ static void verify_store(struct verifying *v, const char *where) {
     return;
   }
   v->folders = true;
+  gone = xcalloc(count + 1, sizeof *gone);
   struct batch batch = {.v = v, .logs = xcalloc(VERIFY_LOGS_AT_ONCE, sizeof *batch.logs)};
   verifier_beside(v->verifier, count == 1 ? VERIFY_BESIDE_BYTES : UINT64_MAX);
   for (size_t i = 0; i < count; i += batch.count) {
@@ -272,10 +326,16 @@ static void verify_store(struct verifying *v, const char *where) {
     for (size_t k = 0; k < batch.count; k++)
       store_ref(&store, ids[i + k].id, &batch.logs[k].ref);
     verify_batch(&batch);
-    for (size_t k = 0; k < batch.count; k++)
-      tell_verified(v, &batch.logs[k]);
+    for (size_t k = 0; k < batch.count; k++) {
+      if (batch.logs[k].gone)
+        gone[gone_count++] = ids[i + k];
+      else
+        tell_verified(v, &batch.logs[k]);
+    }
   }
   free(batch.logs);
+  tell_gone(v, gone, gone_count);
+  free(gone);
   if (count == 0 && !store_is_address(where)) {
     fputs("segue verify: no file in ", stderr);
     cli_put_safe(stderr, where);
@@ -351,6 +411,7 @@ static int verify(int argc, char **argv) {
   if (v.folders)
     print_sum(&v);
   heads_deinit(&v.ledger);
+  heads_deinit(&v.now);
   heads_deinit(&v.kept);
   verifier_free(v.verifier);
   if (v.bad)
