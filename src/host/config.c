@@ -13,6 +13,7 @@
 #include "host/sandbox.h"
 #include "host/workspace_set.h"
 #include "store/store.h"
+#include "store/worker.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -204,6 +205,10 @@ static bool config_read_shared_paths(struct config *config, const char *path,
       return wrong(err, path, pair->key, "it must be an absolute path");
     if (pair->value->kind != YAML_TEXT || pair->value->text.n == 0)
       return wrong(err, path, pair->value, "it must be a label that workers have, such as nfs1");
+    json_auto_t *labels = json_pack("[s]", pair->value->text.p);
+    struct err why;
+    if (!worker_labels_check(labels, &why))
+      return wrong(err, path, pair->value, why.text);
   }
   config->shared_paths = yaml_to_json(node);
   return true;
