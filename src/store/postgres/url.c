@@ -15,17 +15,28 @@ bool url_is_shared(const char *where) {
   return strncmp(where, LIT("postgres://")) == 0 || strncmp(where, LIT("postgresql://")) == 0;
 }
 
-/* Looks for a password before libpq sees the address: its messages may repeat it. */
+/* Looks for a password before libpq sees the address: its messages may repeat it. Whoever pastes
+ * one does not encode it, so it may hold any character, even those that end the part of the
+ * address where libpq looks for it. */
 static bool has_password(const char *where) {
   const char *from = strstr(where, "://") + 3;
-  size_t authority = strcspn(from, "/?#");
-  const char *at = memrchr(from, '@', authority);
-  const char *query = strchr(from, '?');
-  if (at != NULL && memchr(from, ':', (size_t)(at - from)) != NULL)
+  const char *colon = from[0] == '[' ? NULL : strchr(from, ':');
+  const char *slash = from + strcspn(from, "/");
+  const char *at = memchr(from, '@', (size_t)(slash - from) + strcspn(slash, "?"));
+  if (colon != NULL && at != NULL && colon < at && colon < slash)
     return true;
+  const char *query = strchr(from, '?');
   return query != NULL &&
          (strstr(query, "?password=") != NULL || strstr(query, "&password=") != NULL ||
           strstr(query, "?sslpassword=") != NULL || strstr(query, "&sslpassword=") != NULL);
+}
+
+static bool refuse_password(struct err *err) {
+  return err_set(
+      err, ERR_USAGE,
+      "everybody can see a password in the address of a store (ps, logs): leave it out, and "
+      "write it into ~/.pgpass (mode 0600) as HOST:PORT:DATABASE:USER:PASSWORD, or use "
+      "PGPASSWORD, PGSERVICE or a client certificate");
 }
 
 static void url_put(struct url_options *o, const char *keyword, const char *value) {
@@ -124,11 +135,9 @@ bool url_read(const char *where, struct url_options *options, char shown[URL_SHO
     return err_set(err, ERR_LIMIT, "the address of the store is longer than %d bytes",
                    URL_BYTES_MAX);
   if (has_password(where))
-    return err_set(
-        err, ERR_USAGE,
-        "everybody can see a password in the address of a store (ps, logs): leave it out, and "
-        "write it into ~/.pgpass (mode 0600) as HOST:PORT:DATABASE:USER:PASSWORD, or use "
-        "PGPASSWORD, PGSERVICE or a client certificate");
+    return refuse_password(err);
+  if (strchr(where, '#') != NULL)
+    return err_set(err, ERR_USAGE, "write %%23 for # in the address of a store");
   const struct pq_api *pq = pq_load(err);
   if (pq == NULL)
     return false;
@@ -142,6 +151,8 @@ bool url_read(const char *where, struct url_options *options, char shown[URL_SHO
     if (p->val != NULL)
       url_put(options, p->keyword, p->val);
   pq->conninfoFree(parsed);
+  if (url_get(options, "password") != NULL || url_get(options, "sslpassword") != NULL)
+    return refuse_password(err); /* its keyword was encoded */
   url_show(options, shown);
   if (url_get(options, "dbname") == NULL)
     return err_set(err, ERR_USAGE,
