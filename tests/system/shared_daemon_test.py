@@ -244,7 +244,8 @@ def it_goes_where_it_was_sent():
         expect(done.returncode == 0, done)
         done = fleet.segue("run", fleet.file("stop.yaml", STOPS), *cwd, "--task", "x", "--logs", fleet.dir + "/l", "--on", "far")
         expect(done.returncode == 2 and b"--store" in done.stderr, done)
-        for text, says in (("[a]", b"a map of folders"), ("{work: nfs1}", b"an absolute path"), ("{/work: [a]}", b"a label")):
+        for text, says in (("[a]", b"a map of folders"), ("{work: nfs1}", b"an absolute path"), ("{/work: [a]}", b"a label"),
+                           ("{/work: " + "L" * 1024 + "}", b"config.yaml:1:23: a label has 1 to 128 bytes"), ("{/work: a b}", b"a label")):
             with open(config + "/config.yaml", "w", encoding="utf-8") as f:
                 f.write("shared_paths: " + text)
             done = fleet.segue("submit", flow, *cwd)
@@ -273,6 +274,27 @@ def one_without_its_folder():
         fleet.serve("--label", "w")
         fleet.until(lambda: fleet.count("state = 'ended'") == 2, "another worker takes it")
         expect(fleet.count("deaths > 0") == 0 and fleet.said(0).count(b"does not continue") <= 3, fleet.said(0))
+
+
+def a_reason_that_the_database_cannot_say():
+    """A worker without the folder gives the session back, whatever characters its name has or is cut in."""
+    for encoding in ("LATIN1", "EUC_JP", "UTF8"):
+        name = "reason_" + encoding.lower()
+        SERVER.sql(f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+        with Fleet("30s", store=SERVER.url(name)) as fleet:
+            flow = fleet.workflow()
+            folders = [fleet.dir + "/日本☃"] + [f"{fleet.dir}/{'x' * n}{'語' * 80}/{'語' * 80}" for n in range(3)]
+            for folder in folders:
+                os.makedirs(folder)
+                done = fleet.segue("submit", flow, "--task", "x", "--cwd", folder, "--on", "w")
+                expect(done.returncode == 0, done)
+                os.rename(folder, folder + "-away")
+            fleet.serve("--label", "w")
+            fleet.until(lambda f=fleet: f.said(0).count(b"does not continue") >= 4, "it is told")
+            fleet.until(lambda f=fleet: f.count("state = 'ready' AND why IS NOT NULL") == 4, f"they go back: {encoding}")
+            told = [json.loads(r)["waits"] for r in fleet.segue("ls", "--json").stdout.splitlines()]
+            expect(len(told) == 4 and all(f":{fleet.daemons[0].pid}: the working directory" in t for t in told), told)
+            expect(any(folders[0] in t for t in told) == (encoding != "EUC_JP"), encoding, told)
 
 
 def killed_stopped_and_gone_on_with():
@@ -511,7 +533,7 @@ if __name__ == "__main__":
     need_build()
     postgres.need()
     with postgres.Server() as SERVER:
-        status = main([what_hangs_is_told, one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder,
+        status = main([what_hangs_is_told, one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder, a_reason_that_the_database_cannot_say,
                        killed_stopped_and_gone_on_with,
                        it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,

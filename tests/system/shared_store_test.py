@@ -415,6 +415,13 @@ def wrong_addresses():
         for url, says in (
                 ("postgres://me:secret@localhost/db", b"a password in the address"),
                 ("postgres://localhost/db?password=secret", b"a password in the address"),
+                ("postgres://me:se?secret@localhost/db", b"a password in the address"),
+                ("postgres://me:se#secret@localhost/db", b"a password in the address"),
+                ("postgres://me:se/secret@localhost/db", b"a password in the address"),
+                ("postgres://me:5/secret@localhost:5432/db", b"a password in the address"),
+                ("postgres://localhost/db?%70assword=secret", b"a password in the address"),
+                ("postgres://localhost/db?sslpass%77ord=secret", b"a password in the address"),
+                ("postgres://localhost/d#b", b"%23"),
                 ("postgres://localhost", b"names no database"),
                 ("postgres://db.example.org/db?sslmode=prefer", b"sslmode=verify-full"),
                 ("postgres://db.example.org/db?sslmode=allow", b"sslmode=verify-full"),
@@ -508,18 +515,36 @@ def without_the_library():
 
 
 def another_encoding():
+    """All texts come back, also those that the database has no characters for."""
     with SharedBox(init=False) as box:
-        SERVER.sql("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' "
-                   "TEMPLATE template0")
-        env = {"SEGUE_STORE": SERVER.url("latin")}
-        expect(box.segue("store", "init", env=env).returncode == 0, "init")
-        words = box.words()
-        words[-1] = "tu es für 日本 \u0001"
-        done = box.segue("run", *words, "-q", env=env)
-        expect(done.returncode == 0, done)
-        expect(box.segue("verify", "last", env=env).returncode == 0, "verify")
-        shown = box.segue("show", "last", env=env)
-        expect("日本".encode() in shown.stdout, shown)
+        for name, encoding in (("latin", "LATIN1"), ("plain", "SQL_ASCII")):
+            SERVER.sql(f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+            env = {"SEGUE_STORE": SERVER.url(name)}
+            expect(box.segue("store", "init", env=env).returncode == 0, "init")
+            words = box.words()
+            words[-1] = "tu es für 日本 \u0001"
+            done = box.segue("run", *words, "-q", env=env)
+            expect(done.returncode == 0, done)
+            expect(box.segue("verify", "last", env=env).returncode == 0, "verify")
+            shown = box.segue("show", "last", env=env)
+            expect("日本".encode() in shown.stdout, shown)
+            for word in ("日本", "für"):
+                done = box.segue("store", "limit", word, "3", env=env)
+                expect(done.returncode == 0, done)
+            told = json.loads(box.segue("store", "status", "--json", env=env).stdout)
+            expect({p["name"] for p in told["providers"]} == {"日本", "für"}, told)
+            flow, away = box.file("w.yaml", "name: w\nprovider: script\nmovements:\n  - name: work\n    command: ['true']\n"
+                                  "    rules: [{condition: when(exit == 0), next: COMPLETE}]\n"), f"{box.dir}/{name}-für-日本"
+            done = box.segue("submit", flow, "--task", "x", "--cwd", box.cwd, "--on", "für-日本", env=env)
+            expect(done.returncode == 0, done)
+            done = box.segue("store", "export", "--move", away, env=env)
+            expect(done.returncode == 0, done)
+            done = box.segue("ls", env=env)
+            expect(f"it was moved to {os.uname().nodename}:{os.path.realpath(away)}".encode() in done.stdout, done)
+            done = box.segue("store", "import", "--move", away, env=env)
+            expect(done.returncode == 0 and b"1 copied" in done.stdout, done)
+            waits = [json.loads(row).get("waits") for row in box.segue("ls", "--json", env=env).stdout.splitlines()]
+            expect("there is no worker" in waits, waits)
 
 
 def blobs_of_several_parts():

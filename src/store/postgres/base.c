@@ -118,6 +118,8 @@ struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct
     conn_close(conn);
     return NULL;
   }
+  if (conn != NULL)
+    atomic_store(&pg->narrow, conn_is_narrow(conn));
   return conn;
 }
 
@@ -239,6 +241,13 @@ bool base_pause(unsigned tries, uint64_t until) {
   return true;
 }
 
+void base_tell_trying(unsigned tries, uint64_t until, bool *told, const struct err *err) {
+  bool late = clock_mono_ms() + LIMIT_STORE_TRY_MS >= until + LIMIT_STORE_TELL_MS;
+  if (!*told && (tries >= 3 || late))
+    log_warn("%s: trying again", err->text);
+  *told = *told || tries >= 3 || late;
+}
+
 uint64_t base_limit_ms(size_t bytes) {
   return LIMIT_STORE_ASK_MS + bytes / LIMIT_STORE_BYTES_MS;
 }
@@ -247,6 +256,7 @@ PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *a
                    bool binary, enum conn_failure *failure, struct err *err) {
   uint64_t until = clock_mono_ms() + LIMIT_STORE_TRY_MS;
   size_t bytes = 0;
+  bool told = false;
   for (int i = 0; i < n; i++)
     bytes += args[i].bytes.n;
   for (unsigned tries = 0;; tries++) {
@@ -258,8 +268,7 @@ PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *a
     base_give(pg, conn);
     if (answer != NULL || *failure != CONN_LOST || !base_pause(tries, until))
       return answer;
-    if (tries == 3)
-      log_warn("%s: trying again", err->text);
+    base_tell_trying(tries, until, &told, err);
   }
 }
 

@@ -70,7 +70,8 @@ struct pg_base {
   struct base_idle idle[LIMIT_STORE_IDLE_COUNT]; /* the first ones are taken first */
   int lost[LIMIT_STORE_IDLE_COUNT]; /* the server's processes for connections that broke */
   size_t lost_count;
-  bool checked; /* its tables are ours */
+  bool checked;       /* its tables are ours */
+  atomic_bool narrow; /* as conn_is_narrow */
   char who[BASE_WHO_BYTES];
   struct keeper keeper;
   /* who watches: loop, thread of the loop */
@@ -141,6 +142,8 @@ PGresult *base_ask(struct pg_base *pg, const char *sql, const struct conn_arg *a
                    bool binary, enum conn_failure *failure, struct err *err);
 /* Pauses before the tries-th further try; false: `until` (clock_mono_ms) is over. */
 bool base_pause(unsigned tries, uint64_t until);
+/* Says once that it is tried again, when that takes longer than a moment. */
+void base_tell_trying(unsigned tries, uint64_t until, bool *told, const struct err *err);
 uint64_t base_limit_ms(size_t bytes); /* for a request that moves so much */
 
 bool base_enter(struct pg_base *pg, struct err *err) MUST_CHECK;

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -133,30 +134,54 @@ static bool may_pass(const char *why) {
   return true;
 }
 
+static bool conn_is_full(const char *why) {
+  return strstr(why, "too many c") != NULL || strstr(why, "remaining connection slots") != NULL ||
+         strstr(why, "no more connections") != NULL; /* says pgbouncer */
+}
+
+/* Says what to do, where libpq's words do not. */
+static const char *open_hint(const char *why) {
+  static const char *const hints[][2] = {
+      {"certificate verify failed", "; sslrootcert=FILE in its address names who signed it"},
+      {"does not match host name", "; its address must have the name in the certificate"},
+      {"does not support SSL",
+       "; turn on ssl there, or, where nobody else is on the network, write "
+       "sslmode=disable in its address"},
+      {"no password supplied", "; write it into ~/.pgpass (mode 0600), or set PGPASSWORD"}};
+  for (size_t i = 0; i < ARRAY_LEN(hints); i++)
+    if (strstr(why, hints[i][0]) != NULL)
+      return hints[i][1];
+  return "";
+}
+
 static bool open_failed(struct conn *conn, enum conn_failure *failure, struct err *err) {
   const char *why = conn->pq->errorMessage(conn->pg);
   bool transient = may_pass(why);
   char text[512];
   (void)snprintf(text, sizeof text, "%.*s", (int)one_line(why), why);
+  if (conn_is_full(text)) {
+    const char *fatal = strstr(text, "FATAL: ");
+    *failure = CONN_LOST;
+    return err_set(err, ERR_IO, "the store %s has no connection left (max_connections): %s",
+                   conn->shown, fatal ? fatal : text);
+  }
   (void)conn_lose(conn, text, failure, err);
   if (!transient) {
     *failure = CONN_REFUSED;
-    (void)err_set(err, ERR_INVALID, "the store %s: %s", conn->shown, text);
+    (void)err_set(err, ERR_INVALID, "the store %s: %s%s", conn->shown, text, open_hint(text));
   }
   return false;
 }
 
-struct conn *conn_open(const struct url_options *options, const char *shown, const char *who,
-                       enum conn_failure *failure, struct err *err) {
+static PGconn *conn_connect(const struct pq_api *pq, const struct url_options *options,
+                            const char *who, const char *encoding) {
   const char *keywords[URL_OPTIONS_MAX + 8], *values[URL_OPTIONS_MAX + 8];
-  static const char *const own[][2] = {{"connect_timeout", "5"},  {"client_encoding", "UTF8"},
-                                       {"keepalives_idle", "5"},  {"keepalives_interval", "2"},
-                                       {"keepalives_count", "3"}, {"tcp_user_timeout", "10000"}};
+  static const char *const own[][2] = {{"connect_timeout", "5"},
+                                       {"keepalives_idle", "5"},
+                                       {"keepalives_interval", "2"},
+                                       {"keepalives_count", "3"},
+                                       {"tcp_user_timeout", "10000"}};
   int n = 0;
-  *failure = CONN_REFUSED;
-  const struct pq_api *pq = pq_load(err);
-  if (pq == NULL)
-    return NULL;
   for (size_t i = 0; i < ARRAY_LEN(own); i++, n++) {
     keywords[n] = own[i][0];
     values[n] = own[i][1];
@@ -165,14 +190,54 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
     keywords[n] = options->keywords[i];
     values[n] = options->values[i];
   }
+  keywords[n] = "client_encoding";
+  values[n++] = encoding;
   keywords[n] = "application_name";
   values[n++] = who;
   keywords[n] = values[n] = NULL;
+  return pq->connectdbParams(keywords, values, 0);
+}
+
+/* Is each byte a character for the server, so that it keeps all texts in UTF-8 as they are? */
+static bool is_single_byte(const char *encoding) {
+  return strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0 &&
+         strncmp(encoding, LIT("EUC_")) != 0 && strcmp(encoding, "MULE_INTERNAL") != 0;
+}
+
+static const char *server_encoding(const struct conn *conn) {
+  const char *encoding = conn->pq->parameterStatus(conn->pg, "server_encoding");
+  return encoding != NULL ? encoding : "UTF8";
+}
+
+bool conn_is_narrow(const struct conn *conn) {
+  return conn->pg != NULL && (strncmp(server_encoding(conn), LIT("EUC_")) == 0 ||
+                              strcmp(server_encoding(conn), "MULE_INTERNAL") == 0);
+}
+
+/* A server that would convert texts and refuse those for which it has no characters is asked not to
+ * convert any. */
+static bool conn_connected(struct conn *conn, const struct url_options *options, const char *who) {
+  const struct pq_api *pq = conn->pq;
+  conn->pg = conn_connect(pq, options, who, "UTF8");
+  bool ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+  if (ok && is_single_byte(server_encoding(conn))) {
+    pq->finish(conn->pg);
+    conn->pg = conn_connect(pq, options, who, "SQL_ASCII");
+    ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+  }
+  return ok;
+}
+
+struct conn *conn_open(const struct url_options *options, const char *shown, const char *who,
+                       enum conn_failure *failure, struct err *err) {
+  *failure = CONN_REFUSED;
+  const struct pq_api *pq = pq_load(err);
+  if (pq == NULL)
+    return NULL;
   struct conn *conn = xcalloc(1, sizeof *conn);
   conn->pq = pq;
   (void)snprintf(conn->shown, sizeof conn->shown, "%s", shown);
-  conn->pg = pq->connectdbParams(keywords, values, 0);
-  bool ok = conn->pg != NULL && pq->status(conn->pg) == CONNECTION_OK;
+  bool ok = conn_connected(conn, options, who);
   conn->backend = ok ? pq->backendPID(conn->pg) : 0;
   if (ok) {
     pq->setNoticeReceiver(conn->pg, ignore_notice, NULL);

@@ -43,6 +43,8 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
                        enum conn_failure *failure, struct err *err);
 void conn_close(struct conn *conn); /* NULL is fine */
 bool conn_is_open(const struct conn *conn);
+/* Has the server characters for some of Unicode only, so that it refuses texts with others? */
+bool conn_is_narrow(const struct conn *conn);
 int conn_backend(const struct conn *conn); /* the server's process for it, also once it is lost */
 
 /* binary: the raw bytes of the answer, for a single bytea column. NULL: failure and err say why. */

@@ -455,6 +455,7 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
   sigset_t all, before;
   enum conn_failure failure = CONN_FINE;
   uint64_t until = clock_mono_ms() + LIMIT_STORE_TRY_MS;
+  bool told = false;
   if (!open_wake(pg, err) || !lease_open(err))
     return false;
   pg->keeper.ttl_ms = base_options()->lease_ms;
@@ -468,8 +469,8 @@ bool keeper_start(struct pg_base *pg, struct err *err) {
     base_give(pg, conn);
     if (!entered && (failure != CONN_LOST || !base_pause(tries, until)))
       return false;
-    if (!entered && tries == 3)
-      log_warn("%s: trying again", err->text);
+    if (!entered)
+      base_tell_trying(tries, until, &told, err);
   }
   atomic_store(&pg->keeper.answers, true);
   (void)sigfillset(&all);

@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -92,6 +93,16 @@ static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
   return pause;
 }
 
+/* The server must take it, else the session stays held: a message may have been cut within a
+ * character. */
+static void why_simplify(const struct pg_base *pg, struct buf *why) {
+  if (!atomic_load(&pg->narrow) && utf8_valid(why->p, why->n))
+    return;
+  for (size_t i = 0; i < why->n; i++)
+    if ((unsigned char)why->p[i] >= 0x80)
+      why->p[i] = '?';
+}
+
 void worker_pause(struct store *store, const char *id, const char *why) {
   struct err err;
   struct pg_base *pg = url_is_shared(store->where) ? shared_base(store, &err) : NULL;
@@ -106,6 +117,7 @@ void worker_pause(struct store *store, const char *id, const char *why) {
   free(pause->why);
   struct buf text = {0};
   buf_printf(&text, "%s: %s", pg->keeper.name, why);
+  why_simplify(pg, &text);
   pause->why = buf_take(&text);
   (void)pthread_mutex_unlock(&pg->lock);
 }
