@@ -54,29 +54,104 @@ static void end_read_line(struct log_end *end, struct str line) {
   shared_feed(&end->brief, record);
 }
 
+static void end_begin(struct log_end *end) {
+  *end = (struct log_end){0};
+  memcpy(end->hash, line_first_hash, SHA256_HEX);
+}
+
+static void end_take(struct log_end *end, struct str line, bool whole) {
+  char hash[SHA256_HEX];
+  struct err why = {0};
+  if (!whole || !line_check(line, end->hash, hash, &why)) {
+    (void)err_set(&end->why, ERR_CORRUPT, "record %llu is damaged: %s",
+                  (unsigned long long)end->seq + 1, whole ? why.text : "it has no end");
+    return;
+  }
+  end_read_line(end, line);
+  memcpy(end->hash, hash, SHA256_HEX);
+  end->seq++;
+  end->bytes += line.n + 1;
+}
+
 static bool read_end(const struct store_ref *ref, struct log_end *end, struct err *err) {
   struct log_reader r;
   struct str line;
-  *end = (struct log_end){0};
-  memcpy(end->hash, line_first_hash, SHA256_HEX);
+  end_begin(end);
   if (!reader_open(&r, ref, err))
     return false;
-  while (end->why.code == ERR_NONE && reader_next(&r, &line)) {
-    char hash[SHA256_HEX];
-    struct err why = {0};
-    if (!r.whole || !line_check(line, end->hash, hash, &why)) {
-      (void)err_set(&end->why, ERR_CORRUPT, "record %llu is damaged: %s",
-                    (unsigned long long)end->seq + 1, r.whole ? why.text : "it has no end");
-      break;
-    }
-    end_read_line(end, line);
-    memcpy(end->hash, hash, SHA256_HEX);
-    end->seq++;
-    end->bytes = r.offset + line.n + 1;
-  }
+  while (end->why.code == ERR_NONE && reader_next(&r, &line))
+    end_take(end, line, r.whole);
   bool ok = r.error == 0 || err_set_errno(err, r.error, "cannot read %s", ref->name);
   reader_close(&r);
   return ok;
+}
+
+/* --- where records begin --- */
+
+/* Each record, where its row says that it begins, and where it does. What comes after a record that
+ * is missing is left out: it has no place. */
+#define PLACES                                                                                     \
+  "(SELECT seq, at, due FROM (SELECT seq, at, row_number() OVER w AS n, "                          \
+  "sum(octet_length(line) + 1) OVER w - octet_length(line) - 1 AS due FROM segue.line "            \
+  "WHERE session = $1::uuid WINDOW w AS (ORDER BY seq)) p WHERE seq = n AND at <> due)"
+
+struct misplaced { /* the first record whose row is wrong */
+  uint64_t seq;    /* 0: none */
+  char at[24], due[24];
+};
+
+static bool find_misplaced(struct pg_base *pg, const char *id, struct misplaced *m,
+                           struct err *err) {
+  enum conn_failure failure;
+  const struct conn_arg args[] = {arg_text(id)};
+  PGresult *answer = base_ask(pg, "SELECT seq, at, due FROM " PLACES " p ORDER BY seq LIMIT 1",
+                              args, ARRAY_LEN(args), false, &failure, err);
+  *m = (struct misplaced){0};
+  if (answer != NULL && conn_rows(answer) == 1) {
+    m->seq = conn_number(answer, 0, 0);
+    (void)snprintf(m->at, sizeof m->at, "%s", conn_text(answer, 0, 1));
+    (void)snprintf(m->due, sizeof m->due, "%s", conn_text(answer, 0, 2));
+  }
+  conn_free(answer);
+  return answer != NULL;
+}
+
+/* Reads the log record by record, since its bytes cannot be found by their place. */
+static bool read_end_by_seq(struct pg_base *pg, const char *id, struct log_end *end,
+                            struct err *err) {
+  enum conn_failure failure;
+  char number[24];
+  const struct conn_arg args[] = {arg_text(id), arg_text(number)};
+  end_begin(end);
+  for (bool more = true; more && end->why.code == ERR_NONE;) {
+    (void)snprintf(number, sizeof number, "%llu", (unsigned long long)end->seq + 1);
+    PGresult *answer = base_ask(pg, "SELECT line FROM segue.line WHERE session = $1 AND seq = $2",
+                                args, ARRAY_LEN(args), true, &failure, err);
+    if (answer == NULL)
+      return false;
+    more = conn_rows(answer) == 1;
+    if (more)
+      end_take(end, conn_bytes(answer, 0, 0), true);
+    conn_free(answer);
+  }
+  return true;
+}
+
+/* Corrects them all, as mend_row does. */
+static bool mend_places(struct pg_base *pg, const PGresult *row, bool *mended, struct err *err) {
+  enum conn_failure failure;
+  const struct conn_arg args[] = {arg_text(conn_text(row, 0, ROW_ID)),
+                                  arg_text(conn_text(row, 0, ROW_FENCE))};
+  PGresult *answer =
+      base_ask(pg,
+               "UPDATE segue.line l SET at = p.due FROM " PLACES " p "
+               "WHERE l.session = $1::uuid AND l.seq = p.seq AND EXISTS (SELECT FROM "
+               "segue.session s WHERE s.id = $1::uuid AND s.state <> 'held' AND "
+               "s.fence = $2::bigint) RETURNING 1",
+               args, ARRAY_LEN(args), false, &failure, err);
+  *mended = answer != NULL && conn_rows(answer) > 0;
+  conn_free(answer);
+  return answer != NULL;
 }
 
 /* --- the row --- */
@@ -126,10 +201,10 @@ static bool row_agrees(const PGresult *row, const struct log_end *end, char text
   return false;
 }
 
-/* Corrects a row directly, which only the owner of the tables may do. False: somebody has taken the
- * session, or it cannot be done. */
+/* Corrects a row directly, which only the owner of the tables may do, unless somebody has taken the
+ * session. False: it cannot be done. */
 static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_end *end,
-                     struct err *err) {
+                     bool *mended, struct err *err) {
   char seq[24], bytes[24];
   enum conn_failure failure;
   (void)snprintf(seq, sizeof seq, "%llu", (unsigned long long)end->seq);
@@ -151,40 +226,56 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
       "ELSE ARRAY(SELECT json_array_elements_text(nullif($6, '')::json)) END "
       "WHERE id = $1::uuid AND state <> 'held' AND fence = $7::bigint RETURNING 1",
       args, ARRAY_LEN(args), false, &failure, err);
-  bool mended = answer != NULL && conn_rows(answer) == 1;
+  *mended = answer != NULL && conn_rows(answer) == 1;
   conn_free(answer);
   free(on);
-  return mended;
+  return answer != NULL;
 }
 
 /* --- one session --- */
 
-static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_end *end, bool mend,
-                      struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
+/* Mends what the row and those of its records say otherwise than the log, which is sound. */
+static bool check_mend(struct pg_base *pg, const PGresult *row, const struct log_end *end,
+                       bool agrees, bool placed, bool *mended, struct err *err) {
+  bool ok = agrees || mend_row(pg, row, end, mended, err);
+  if (ok && !placed && (agrees || *mended))
+    ok = mend_places(pg, row, mended, err);
+  return ok;
+}
+
+static bool check_row(struct pg_base *pg, const PGresult *row, const struct log_end *end,
+                      const struct misplaced *m, bool mend, struct shared_finding *found,
+                      char text[PROBLEM_BYTES], struct err *err) {
   bool in_transit =
       conn_text(row, 0, ROW_MOVED)[0] == 't' && strcmp(conn_text(row, 0, ROW_STATE), "ended") != 0;
-  err->code = ERR_NONE;
   if (end->why.code != ERR_NONE)
     (void)snprintf(text, PROBLEM_BYTES, "%.250s", end->why.text);
   bool agrees = end->why.code == ERR_NONE && row_agrees(row, end, text);
-  if (agrees && !in_transit)
+  bool placed = m->seq == 0;
+  if (agrees && placed && !in_transit)
     return true;
-  if (agrees) /* only its source tells whether it may continue here */
+  if (agrees && !placed)
+    (void)snprintf(text, PROBLEM_BYTES,
+                   "record %llu begins at byte %s of its log, its row says at %s",
+                   (unsigned long long)m->seq, m->due, m->at);
+  else if (agrees) /* only its source tells whether it may continue here */
     (void)snprintf(
         text, PROBLEM_BYTES,
         "it was being copied here: repeat that segue store import with the same options");
   found->problem = text;
   bool unknown = end->on == NULL && !needs_agree(end, conn_text(row, 0, ROW_NEEDS));
-  if (!mend || agrees || end->why.code != ERR_NONE || end->seq == 0)
+  if (!mend || (agrees && placed) || end->why.code != ERR_NONE || end->seq == 0)
     return true;
-  found->mended = mend_row(pg, row, end, err) && !unknown;
-  return err->code == ERR_NONE;
+  bool ok = check_mend(pg, row, end, agrees, placed, &found->mended, err);
+  found->mended = found->mended && !unknown;
+  return ok;
 }
 
 static bool check_one(struct store *store, struct pg_base *pg, const char *id, bool mend,
                       struct shared_finding *found, char text[PROBLEM_BYTES], struct err *err) {
   struct store_ref ref;
   struct log_end end;
+  struct misplaced m;
   shared_ref(store, id, &ref);
   *found = (struct shared_finding){.session = id};
   PGresult *before = ask_row(pg, id, "", err);
@@ -194,8 +285,14 @@ static bool check_one(struct store *store, struct pg_base *pg, const char *id, b
     return none;
   }
   PGresult *row = NULL;
-  bool gone = !read_end(&ref, &end, err) && err->code == ERR_NOT_FOUND;
-  bool ok = gone || err->code == ERR_NONE;
+  end_begin(&end);
+  if (!find_misplaced(pg, id, &m, err)) {
+    conn_free(before);
+    return false;
+  }
+  bool read = m.seq > 0 ? read_end_by_seq(pg, id, &end, err) : read_end(&ref, &end, err);
+  bool gone = !read && err->code == ERR_NOT_FOUND;
+  bool ok = read || gone;
   if (ok)
     row = ask_row(pg, id, shared_rest_of(&end.brief), err);
   ok = ok && row != NULL && (!gone || conn_rows(row) == 0);
@@ -203,7 +300,7 @@ static bool check_one(struct store *store, struct pg_base *pg, const char *id, b
   bool still = ok && conn_rows(row) == 1 &&
                conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE);
   if (still) /* else somebody went on with it while its log was read */
-    ok = check_row(pg, row, &end, mend, found, text, err);
+    ok = check_row(pg, row, &end, &m, mend, found, text, err);
   conn_free(before);
   conn_free(row);
   end_deinit(&end);
