@@ -165,7 +165,7 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
 struct verified {
   struct store_ref ref;
   bool opened;
-  bool gone; /* it was removed since it was listed, perhaps while it was read */
+  bool gone; /* it was removed since it was listed */
   struct verify_result result;
   struct err err; /* where it was not opened */
 };
@@ -226,8 +226,10 @@ static void *verify_batch_main(void *arg) {
   while ((i = atomic_fetch_add(&batch->next, 1)) < batch->count) {
     struct verified *log = &batch->logs[i];
     verify_read(batch->v, log);
-    log->gone = log->opened ? log->result.state != VERIFY_COMPLETE && log_is_gone(&log->ref)
-                            : log->err.code == ERR_NOT_FOUND;
+    if (!log->opened)
+      log->gone = log->err.code == ERR_NOT_FOUND;
+    else if (log->result.state != VERIFY_COMPLETE) /* it may have been removed while it was read */
+      log->gone = log_is_gone(&log->ref);
   }
   return NULL;
 }
