@@ -142,18 +142,35 @@ static bool trial_session(const struct trial_case *c, struct setup *setup, struc
   return ok;
 }
 
-bool trial_run(const struct trial_case *c, struct setup *setup, const char *provider,
-               const char *model, const json_t *stages, struct trial_got *got, struct err *err) {
+/* Makes the case the workflow of the setup, until trial_over. */
+static bool trial_begin(const struct trial_case *c, struct setup *setup, const char *provider,
+                        const char *model, const json_t *stages, struct err *err) {
   assert(c->rules != NULL);
-  *got = (struct trial_got){.reply = {.max = LIMIT_JUDGE_TEXT_BYTES}};
   json_object_del(setup->config, "provider");
   json_object_del(setup->config, "model");
   setup->workflow = trial_workflow(c, setup, provider, model, stages, err);
-  bool ok =
-      setup->workflow != NULL && setup_preflight(setup, err) && trial_session(c, setup, got, err);
+  return setup->workflow != NULL && setup_preflight(setup, err);
+}
+
+static void trial_over(struct setup *setup) {
   if (setup->workflow != NULL)
     workflow_unref(setup->workflow);
   setup->workflow = NULL;
+}
+
+bool trial_check(const struct trial_case *c, struct setup *setup, const char *provider,
+                 const char *model, const json_t *stages, struct err *err) {
+  bool ok = trial_begin(c, setup, provider, model, stages, err);
+  trial_over(setup);
+  return ok;
+}
+
+bool trial_run(const struct trial_case *c, struct setup *setup, const char *provider,
+               const char *model, const json_t *stages, struct trial_got *got, struct err *err) {
+  *got = (struct trial_got){.reply = {.max = LIMIT_JUDGE_TEXT_BYTES}};
+  bool ok =
+      trial_begin(c, setup, provider, model, stages, err) && trial_session(c, setup, got, err);
+  trial_over(setup);
   return ok;
 }
 

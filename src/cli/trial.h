@@ -34,6 +34,9 @@ struct trial_got {
 bool trial_case_read(struct trial_case *c, struct str line, struct err *err) MUST_CHECK;
 void trial_case_deinit(struct trial_case *c);
 
+/* Says what would keep a case from being run: its rules, the provider. Arguments as below. */
+bool trial_check(const struct trial_case *c, struct setup *setup, const char *provider,
+                 const char *model, const json_t *stages, struct err *err) MUST_CHECK;
 /* provider, model and stages (an array) may be NULL. Takes provider and model out of the config of
  * the setup. */
 bool trial_run(const struct trial_case *c, struct setup *setup, const char *provider,

@@ -108,10 +108,19 @@ def wrong_cases():
     with Box() as box:
         _, words = bed(box)
         for case, said in [("{}", "text"), ('{"text": "x"}', "rules"), ('{"text": "x", "rules": [3]}', "conditions"),
-                           ('{"text": "x", "rules": ["a"], "expected": 2}', "expected"), ("nonsense", "case 1"),
-                           ('{"text": "x", "rules": ["when(("]}', "case 1")]:
+                           ('{"text": "x", "rules": ["a"], "expected": 2}', "expected"), ("nonsense", "line 1"),
+                           ('{"text": "x", "rules": ["when(("]}', "line 1")]:
             done = box.segue("test", box.file("bad.ndjson", case), *words, "--provider", "script")
             expect(done.returncode == 2 and said.encode() in done.stderr, case, done.returncode, done.stderr)
+        for given in ({"path": True}, {"path": False}):  # nothing is paid for before all cases are known to be good
+            for case, said in (('{"text": "x"}', b"line 4: "), ("{", b"line 4: "),
+                               ('{"text": "x", "rules": ["when(("]}', b"line 4: ")):
+                good = '{"text": "WELL", "rules": ["good", "bad"]}\n'
+                text = good + "\n" + good + case + "\n" + good
+                path = box.file("middle.ndjson", text)
+                done = box.segue("test", path if given["path"] else "-", *words, "--provider", "script",
+                                 stdin=None if given["path"] else text.encode())
+                expect(done.returncode == 2 and said in done.stderr and done.stdout == b"", case, done)
         for more in (["--provider", "scrip"], ["--provider", "script", "--repeat", "0"], ["--stages", "x"]):
             done = box.segue("test", box.file("c.ndjson", '{"text": "x", "rules": ["a", "b"]}'), *more)
             expect(done.returncode == 2, more, done.returncode, done.stderr)

@@ -44,6 +44,8 @@ struct testing {
   json_t *stages; /* or NULL */
   long repeat;
   bool json, stopped;
+  FILE *kept; /* the cases, checked */
+  unsigned long long kept_lines;
   FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
   int id_columns; /* of the widest name so far: exported cases have long names whose ends count */
   size_t cases, skipped; /* skipped: exported answers that are not judgments */
@@ -279,23 +281,60 @@ static bool test_case(struct testing *t, struct str line, unsigned long long num
   }
   free(cells);
   trial_case_deinit(&c);
-  return ok || err_wrap(err, "case %llu", number);
+  return ok || err_wrap(err, "line %llu", number);
 }
 
+/* Checks a case as far as this is possible without asking anybody. */
+static bool check_case(struct testing *t, struct str line, unsigned long long number,
+                       struct err *err) {
+  struct trial_case c;
+  bool ok = trial_case_read(&c, line, err);
+  for (size_t i = 0; ok && !c.no_judgment && i < t->provider_count; i++)
+    ok = trial_check(&c, t->setup, t->providers[i], t->model, t->stages, err);
+  trial_case_deinit(&c);
+  return ok || err_wrap(err, "line %llu", number);
+}
+
+/* Does something with each line of the cases. */
+static bool each_case(struct testing *t, struct ndjson_in *in, const char *path,
+                      bool (*one)(struct testing *t, struct str line, unsigned long long number,
+                                  struct err *err),
+                      struct err *err) {
+  struct str line;
+  bool ok = true;
+  while (ok && ndjson_in_next(in, &line)) {
+    ok = in->too_long ? err_set(err, ERR_LIMIT, "line %llu is too long", in->number)
+                      : one(t, line, in->number, err);
+    for (; ok && t->kept_lines < in->number; t->kept_lines++) /* its number stays the same */
+      if (t->kept_lines + 1 < in->number || fwrite(line.p, 1, line.n, t->kept) == line.n)
+        putc('\n', t->kept);
+  }
+  if (ok && in->error != 0)
+    ok = err_set_errno(err, in->error, "cannot read %s", path);
+  ndjson_in_close(in);
+  return ok;
+}
+
+/* All cases are checked before the first call is paid for. They are kept meanwhile: standard input
+ * is read once. */
 static bool test_cases(struct testing *t, const char *path, struct err *err) {
   struct ndjson_in in;
-  struct str line;
-  bool ok = ndjson_in_open(&in, path, err);
-  while (ok && ndjson_in_next(&in, &line))
-    if (in.too_long)
-      ok = err_set(err, ERR_LIMIT, "line %llu is too long", in.number);
-    else
-      ok = test_case(t, line, in.number, err);
-  if (ok && in.error != 0)
-    ok = err_set_errno(err, in.error, "cannot read %s", path);
-  ndjson_in_close(&in);
-  if (!ok || t->cases > 0)
-    return ok;
+  if (!ndjson_in_open(&in, path, err))
+    return false;
+  t->kept = tmpfile();
+  if (t->kept == NULL) {
+    ndjson_in_close(&in);
+    return err_set_errno(err, errno, "no temporary file for the cases");
+  }
+  if (!each_case(t, &in, path, check_case, err))
+    return false;
+  if (fflush(t->kept) != 0 || ferror(t->kept) || fseek(t->kept, 0, SEEK_SET) != 0)
+    return err_set_errno(err, errno, "cannot keep the cases in a temporary file");
+  in = (struct ndjson_in){.fd = fileno(t->kept)};
+  if (!each_case(t, &in, path, test_case, err))
+    return false;
+  if (t->cases > 0)
+    return true;
   if (t->skipped == 0) /* a suite that tests nothing must not pass */
     return err_set(err, ERR_USAGE, "%s holds no case", path);
   return err_set(err, ERR_USAGE,
@@ -430,6 +469,8 @@ static int test_run(int argc, char **argv) {
     (void)fclose(t.junit);
   if (t.junit_cases != NULL)
     (void)fclose(t.junit_cases);
+  if (t.kept != NULL)
+    (void)fclose(t.kept);
   json_decref(t.stages);
   setup_deinit(&setup);
   return status;
@@ -444,6 +485,7 @@ const struct cli_command cmd_test = {
             "rule holds; without it any readable verdict passes. Of what segue audit --errors "
             "--export writes, "
             "answers that are no judgments are skipped and counted.\n"
+            "All cases are checked before the first one is judged. "
             "unreadable: no judge could be read. flaky: --repeat gave different verdicts. Nothing "
             "is logged.\n"
             "Exit: 0 all cases pass, 1 one fails, 2 bad usage or case.",
