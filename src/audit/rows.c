@@ -83,7 +83,7 @@ static enum rows_log rows_line(struct rows *rows, struct str line) {
     return rows_refuse(rows, ROWS_TAMPERED, "it is not text");
   if (!readable || head.v != RECORD_VERSION || head.seq != (int64_t)rows->records + 1)
     return rows_refuse(rows, ROWS_TAMPERED, "it is not the next record");
-  switch (rows_take(rows, line, &head)) {
+  switch (rows_take(rows, &head)) {
   case ROWS_TAKEN:
     break;
   case ROWS_BAD:

@@ -17,6 +17,7 @@ enum rows_taken {
 struct rows_head { /* what all records have; texts raw */
   int64_t v, seq;
   struct str ts, type;
+  struct pull rest; /* of the record: behind these, if they come first; else all of it */
 };
 bool rows_head(struct str line, struct rows_head *head);
 
@@ -38,7 +39,7 @@ void rows_add_work(struct rows *rows, struct row *row);
 
 /* Takes what a sound record says; judgments are in rows_judgment.c. */
 enum rows_taken rows_judgment(struct rows *rows, struct pull *at, const struct rows_head *head);
-enum rows_taken rows_take(struct rows *rows, struct str line, const struct rows_head *head);
+enum rows_taken rows_take(struct rows *rows, const struct rows_head *head);
 /* Keeps a row, or hands it out. Its stages are the last ones, from row->stage_first on. */
 void rows_emit(struct rows *rows, struct row *row);
 

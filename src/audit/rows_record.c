@@ -79,9 +79,11 @@ bool rows_head(struct str line, struct rows_head *head) {
   struct pull at = pull_of(line);
   struct str key;
   int seen = 0;
+  bool first = true;
   *head = (struct rows_head){.type = {"", 0}, .ts = {"", 0}};
   if (!pull_open(&at, '{'))
     return false;
+  head->rest = at;
   while (seen < 4 && pull_key(&at, &key)) {
     seen++;
     if (IS(key, "v"))
@@ -95,8 +97,11 @@ bool rows_head(struct str line, struct rows_head *head) {
     else {
       pull_skip(&at);
       seen--;
+      first = false;
     }
   }
+  if (first && seen == 4)
+    head->rest = at;
   return !at.bad;
 }
 
@@ -443,11 +448,9 @@ static enum rows_taken take_type(struct rows *rows, struct pull *at, const struc
   return ROWS_TAKEN;
 }
 
-enum rows_taken rows_take(struct rows *rows, struct str line, const struct rows_head *head) {
-  struct pull at = pull_of(line);
+enum rows_taken rows_take(struct rows *rows, const struct rows_head *head) {
+  struct pull at = head->rest;
   assert(rows != NULL);
-  if (!pull_open(&at, '{'))
-    return ROWS_BAD;
   enum rows_taken taken = take_type(rows, &at, head);
   return at.bad && taken == ROWS_TAKEN ? ROWS_BAD : taken;
 }
