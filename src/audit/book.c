@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "store/line.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,10 @@ static enum book_kind book_kind_of(const char *type) {
 static void keep_place(struct book *b, uint64_t seq, long turn, const char *type, struct str line) {
   if (!b->keeps_places || seq > UINT32_MAX)
     return;
-  if (b->place_count % 256 == 0)
-    b->places = xrealloc(b->places, (b->place_count + 256) * sizeof *b->places);
+  if (b->place_count == b->place_room) {
+    b->place_room = b->place_room + b->place_room / 4 + 256;
+    b->places = xrealloc(b->places, b->place_room * sizeof *b->places);
+  }
   b->places[b->place_count++] = (struct book_place){
       .seq = (uint32_t)seq,
       .offset = b->reader.offset,
@@ -86,10 +89,17 @@ bool book_line(struct book *b) {
     b->torn_bytes = line.n;
     return false;
   }
-  if (!(b->unhashed ? line_take_hash : line_check_hash)(line, b->hash, &b->damage))
+  if (!line_check_hash(line, b->hash, &b->damage))
     return damaged(b, line);
   b->line = line;
   return true;
+}
+
+void book_accept(struct book *b, struct str line, uint64_t offset) {
+  assert(b->state == BOOK_READING);
+  line_hash(line, b->hash);
+  b->line = line;
+  b->reader.offset = offset;
 }
 
 json_t *book_build(struct book *b) {

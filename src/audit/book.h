@@ -43,7 +43,6 @@ struct book {
   struct store_ref ref;
   struct store store; /* that holds the log, and its blobs */
   bool open;
-  bool unhashed; /* set behind book_open: somebody else checks the chain (chain.h) */
   char hash[SHA256_HEX];
   enum book_state state;
   uint64_t records; /* sound ones */
@@ -53,7 +52,7 @@ struct book {
   struct err damage;
   bool keeps_places;
   struct book_place *places; /* in the order in which records were returned */
-  size_t place_count;
+  size_t place_count, place_room;
 };
 
 bool book_open(struct book *b, const struct store_ref *ref, bool places,
@@ -65,6 +64,8 @@ json_t *book_next(struct book *b); /* new reference or NULL */
 bool book_line(struct book *b);
 json_t *book_build(struct book *b);
 bool book_keep(struct book *b, const struct record *record);
+/* Instead of book_line: the next line, which somebody else read and checked (ahead.h). */
+void book_accept(struct book *b, struct str line, uint64_t offset);
 /* After BOOK_DAMAGED: reads on from the damaged line; nothing vouches for what it returns. */
 json_t *book_next_unproven(struct book *b);
 /* False when the log is gone. Follows a log that was replaced by its owner. */

@@ -1,8 +1,8 @@
 /* Proves a log: chain, schema, order, references. */
 #include "audit/verify.h"
 
+#include "audit/ahead.h"
 #include "audit/book.h"
-#include "audit/chain.h"
 #include "audit/links.h"
 #include "audit/report_files.h"
 #include "base/log.h"
@@ -16,17 +16,26 @@
 #include "store/store.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 /* An owner may be writing: a torn end is looked at again before it counts. */
-enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20 };
+enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20, IDLE_COUNT = 16 };
+
+/* Readers that no thread uses now. What one learned of the records of a log holds for the next. */
+struct idle_readers {
+  pthread_mutex_t lock;
+  struct schema_reader *items[IDLE_COUNT];
+  size_t count;
+};
 
 struct verifier {
   struct schema *schema;
   uint64_t beside;
+  struct idle_readers *idle;
 };
 
 struct verifier *verifier_new(struct err *err) {
@@ -41,7 +50,30 @@ struct verifier *verifier_new(struct err *err) {
   struct verifier *v = xcalloc(1, sizeof *v);
   v->schema = schema;
   v->beside = UINT64_MAX;
+  v->idle = xcalloc(1, sizeof *v->idle);
+  (void)pthread_mutex_init(&v->idle->lock, NULL);
   return v;
+}
+
+static struct schema_reader *reader_take(const struct verifier *v) {
+  struct idle_readers *idle = v->idle;
+  struct schema_reader *reader = NULL;
+  (void)pthread_mutex_lock(&idle->lock);
+  if (idle->count > 0)
+    reader = idle->items[--idle->count];
+  (void)pthread_mutex_unlock(&idle->lock);
+  return reader != NULL ? reader : schema_reader_new(v->schema);
+}
+
+static void reader_give_back(const struct verifier *v, struct schema_reader *reader) {
+  struct idle_readers *idle = v->idle;
+  (void)pthread_mutex_lock(&idle->lock);
+  bool room = idle->count < IDLE_COUNT;
+  if (room)
+    idle->items[idle->count++] = reader;
+  (void)pthread_mutex_unlock(&idle->lock);
+  if (!room)
+    schema_reader_free(reader);
 }
 
 void verifier_beside(struct verifier *v, uint64_t bytes) {
@@ -51,6 +83,10 @@ void verifier_beside(struct verifier *v, uint64_t bytes) {
 void verifier_free(struct verifier *v) {
   if (v == NULL)
     return;
+  while (v->idle->count > 0)
+    schema_reader_free(v->idle->items[--v->idle->count]);
+  (void)pthread_mutex_destroy(&v->idle->lock);
+  free(v->idle);
   schema_free(v->schema);
   free(v);
 }
@@ -100,6 +136,7 @@ struct verify_pass {
   char blob_name[SHA256_HEX]; /* of the last blob that was read; "": none */
   struct buf blob;
   struct schema_reader *reader;
+  struct ahead *ahead;       /* reads the log in several threads, or NULL */
   struct record_draft draft; /* the record being checked */
   struct buf texts;          /* its texts, if no tree was built */
   json_t *json;              /* otherwise its tree */
@@ -203,25 +240,36 @@ static bool check_fold(struct verify_pass *r, struct err *err) {
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
+static bool take_members(struct verify_pass *r, const struct schema_member *members, size_t n) {
+  if (record_read_members(&r->draft, members, n, &r->texts))
+    return true;
+  r->book.state = BOOK_DAMAGED;
+  return err_set(&r->book.damage, ERR_CORRUPT, "it is not JSON");
+}
+
 /* Reads the next record into the draft. Nearly all are valid, and their text is enough to see that.
- * For any other a tree is built, to say what is wrong. False: the book says why. */
+ * For any other a tree is built, to say what is wrong. False: the book says why, if the log was not
+ * read ahead. */
 static bool next_record(struct verify_pass *r) {
   struct book *b = &r->book;
-  size_t n;
-  if (!book_line(b))
-    return false;
+  struct ahead_line line = {.members = NULL};
   buf_clear(&r->texts);
-  if (schema_reader_takes(r->reader, b->line)) {
-    const struct schema_member *members = schema_reader_members(r->reader, &n);
-    if (!record_read_members(&r->draft, members, n, &r->texts)) {
-      b->state = BOOK_DAMAGED;
-      return err_set(&b->damage, ERR_CORRUPT, "it is not JSON");
-    }
-  } else {
+  if (r->ahead != NULL) {
+    if (!ahead_next(r->ahead, &line))
+      return false;
+    book_accept(b, line.text, line.offset);
+  } else if (!book_line(b)) {
+    return false;
+  } else if (schema_reader_takes(r->reader, b->line)) {
+    line.members = schema_reader_members(r->reader, &line.count);
+  }
+  if (line.members == NULL) {
     r->json = book_build(b);
     if (r->json == NULL)
       return false;
     record_read(&r->draft, r->json);
+  } else if (!take_members(r, line.members, line.count)) {
+    return false;
   }
   return book_keep(b, &r->draft.record);
 }
@@ -301,36 +349,11 @@ struct verify_heads {
   size_t count;
 };
 
-/* The lines of a log, checked in a second thread. */
-struct verify_lines {
-  const struct verifier *v;
-  struct schema_reader *reader;
-};
-
-static bool verify_line(void *ctx, struct str line) {
-  struct verify_lines *lines = ctx;
-  struct err ignored;
-  if (schema_reader_takes(lines->reader, line))
-    return true;
-  json_t *record = line_record(line, &ignored);
-  bool ok = record != NULL && check_schema(lines->v, record, &ignored);
-  json_decref(record);
-  return ok;
-}
-
-/* Makes a pass over the log and closes the book. unhashed: somebody else checks the chain, and each
- * record against the schema. */
-static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhashed,
-                     const struct verify_heads *heads, struct verify_result *out) {
+/* Reads records and checks each by those before it. False: one is not sound, and out says why. */
+static bool check_records(const struct verifier *v, struct verify_pass *r,
+                          const struct verify_heads *heads, struct verify_result *out) {
   struct book *b = &r->book;
-  bool sound = true;
   int looks = 0;
-  *out = (struct verify_result){0};
-  b->unhashed = unhashed;
-  r->reader = schema_reader_new(v->schema);
-  if (unhashed)
-    schema_reader_trust(r->reader);
-  core_init(&r->core);
   for (;;) {
     bool more = next_record(r);
     if (!more)
@@ -341,14 +364,19 @@ static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhas
         continue;
     }
     if (!more)
-      break;
-    sound = check_record(v, r, out) && check_heads(heads->items, heads->count, b, out);
+      return true;
+    bool sound = check_record(v, r, out) && check_heads(heads->items, heads->count, b, out);
     report_files_take(&r->reports, &r->draft.record);
     drop_record(r);
     if (!sound)
-      break;
+      return false;
     out->records++;
   }
+}
+
+static void conclude(struct verify_pass *r, bool sound, const struct verify_heads *heads,
+                     struct verify_result *out) {
+  struct book *b = &r->book;
   if (sound && b->state == BOOK_DAMAGED)
     out->why = b->damage;
   if (sound && b->state == BOOK_TORN && r->phase == ENDED)
@@ -369,12 +397,30 @@ static void run_pass(const struct verifier *v, struct verify_pass *r, bool unhas
   }
   if (out->state != VERIFY_BAD)
     look_at_reports(r, out);
+}
+
+/* Makes a pass over the log and closes the book. False: it was read ahead, and something in it is
+ * not as it should be. */
+static bool run_pass(const struct verifier *v, struct verify_pass *r,
+                     const struct verify_heads *heads, struct verify_result *out) {
+  *out = (struct verify_result){0};
+  if (r->ahead == NULL)
+    r->reader = reader_take(v);
+  core_init(&r->core);
+  bool sound = check_records(v, r, heads, out);
+  bool whole = r->ahead == NULL || (sound && ahead_is_whole(r->ahead));
+  if (whole)
+    conclude(r, sound, heads, out);
+  whole = whole && (r->ahead == NULL || out->state != VERIFY_BAD);
   report_files_deinit(&r->reports);
   buf_deinit(&r->blob);
   buf_deinit(&r->texts);
-  schema_reader_free(r->reader);
+  if (r->reader != NULL)
+    reader_give_back(v, r->reader);
   core_deinit(&r->core);
-  book_close(b);
+  ahead_free(r->ahead);
+  book_close(&r->book);
+  return whole;
 }
 
 bool verify_log(const struct verifier *v, const struct store_ref *ref,
@@ -382,25 +428,17 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
                 struct err *err) {
   const struct verify_heads known = {heads, heads_count};
   struct verify_pass r = {.phase = NEW};
-  struct verify_lines lines = {.v = v};
-  struct chain chain = {.check = verify_line, .ctx = &lines};
   if (!book_open(&r.book, ref, true, err))
     return false;
-  bool beside = reader_bytes(&r.book.reader) >= v->beside;
-  if (beside)
-    lines.reader = schema_reader_new(v->schema);
-  if (beside && chain_start(&chain, ref)) {
-    run_pass(v, &r, true, &known, out);
-    chain_join(&chain);
-    schema_reader_free(lines.reader);
-    if (out->state != VERIFY_BAD && chain.records >= out->records)
+  if (reader_bytes(&r.book.reader) >= v->beside)
+    r.ahead = ahead_new(v->schema, ref);
+  if (r.ahead != NULL) {
+    if (run_pass(v, &r, &known, out))
       return true;
-    lines.reader = NULL;
     r = (struct verify_pass){.phase = NEW}; /* finds the first bad record in order */
     if (!book_open(&r.book, ref, true, err))
       return false;
   }
-  schema_reader_free(lines.reader);
-  run_pass(v, &r, false, &known, out);
+  (void)run_pass(v, &r, &known, out);
   return true;
 }

@@ -52,8 +52,8 @@ struct verify_result {
 struct verifier; /* the compiled schema */
 struct verifier *verifier_new(struct err *err);
 void verifier_free(struct verifier *v);
-/* Lines of logs of at least this many bytes are checked in a second thread (chain.h); by default
- * none are. The result is the same: a log found to be bad is read again in one thread. */
+/* Logs of at least this many bytes are read ahead in threads of their own (ahead.h); by default
+ * none are. The result is the same: a log found to be bad or torn is read again in one thread. */
 void verifier_beside(struct verifier *v, uint64_t bytes);
 
 /* heads: what the ledger, and lists kept elsewhere, say of sessions; read them before the log. */

@@ -33,15 +33,15 @@ void record_put_members(struct record_draft *d, const json_t *object) {
   }
 }
 
+/* Compares in place: a call for each of the names would be most of the work. */
+#define IS(key, literal)                                                                           \
+  ((key).n == sizeof(literal) - 1 && memcmp((key).p, literal, sizeof(literal) - 1) == 0)
+
 enum { COMMON_BYTES = 4 }; /* the length of the longest name that all records have */
 
 static bool is_common(struct str key) {
-  static const struct str common[] = {STR_INIT("v"),    STR_INIT("seq"),  STR_INIT("ts"),
-                                      STR_INIT("type"), STR_INIT("turn"), STR_INIT("hash")};
-  bool found = false;
-  for (size_t i = 0; key.n <= COMMON_BYTES && !found && i < ARRAY_LEN(common); i++)
-    found = str_eq(key, common[i]);
-  return found;
+  return IS(key, "v") || IS(key, "seq") || IS(key, "ts") || IS(key, "type") || IS(key, "turn") ||
+         IS(key, "hash");
 }
 
 /* Copies the members that only a stage or check record has. */
@@ -125,13 +125,13 @@ static int64_t member_number(const struct schema_member *m) {
 
 /* Reads v, seq, ts and type. */
 static void read_common(struct record *r, const struct schema_member *m, struct buf *texts) {
-  if (str_eq(m->key, STR("v")))
+  if (IS(m->key, "v"))
     r->version = member_number(m);
-  else if (str_eq(m->key, STR("seq")))
+  else if (IS(m->key, "seq"))
     r->seq = (uint64_t)member_number(m);
-  else if (str_eq(m->key, STR("ts")))
+  else if (IS(m->key, "ts"))
     r->ts = member_text(m, texts);
-  else if (str_eq(m->key, STR("type")))
+  else if (IS(m->key, "type"))
     r->type_name = member_text(m, texts);
 }
 

@@ -35,7 +35,6 @@ struct schema_reader {
   struct jscan scan;
   struct buf decoded;
   int depth;
-  bool trusts;
   struct text_object root;
   struct text_plans plans; /* of roots that were taken */
   struct text_trace trace;
@@ -534,15 +533,9 @@ static bool is_planned(struct schema_reader *r, size_t n) {
   size_t end;
   const struct plan_place *place = text_plans_find(&r->plans, &r->scan, &r->root, &end);
   const struct text_plan *plan = place != NULL && end == n ? place->plans : NULL;
-  if (r->trusts && plan != NULL)
-    return true;
   while (plan != NULL && !text_plan_fits(plan, &r->root))
     plan = plan->next;
   return plan != NULL && plan_passes(r, plan);
-}
-
-void schema_reader_trust(struct schema_reader *r) {
-  r->trusts = true;
 }
 
 bool schema_reader_takes(struct schema_reader *r, struct str text) {

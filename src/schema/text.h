@@ -29,9 +29,6 @@ struct schema_reader *schema_reader_new(const struct schema *schema);
 void schema_reader_free(struct schema_reader *r); /* accepts NULL */
 
 bool schema_reader_takes(struct schema_reader *r, struct str text);
-/* From now on somebody else checks the same texts, and only his word counts: of an object with the
- * keys of one that was taken, members are only found. Lists and objects in it may be no JSON. */
-void schema_reader_trust(struct schema_reader *r);
 /* In their order, until the next text. */
 const struct schema_member *schema_reader_members(const struct schema_reader *r, size_t *count);
 

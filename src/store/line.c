@@ -88,11 +88,10 @@ bool line_check_hash(struct str line, char hash[SHA256_HEX], struct err *err) {
   return true;
 }
 
-bool line_take_hash(struct str line, char hash[SHA256_HEX], struct err *err) {
-  if (!has_form(line, err))
-    return false;
+void line_hash(struct str line, char hash[SHA256_HEX]) {
+  assert(line.n >= SUFFIX_BYTES);
   memcpy(hash, line.p + line.n - 66, 64);
-  return true;
+  hash[64] = '\0';
 }
 
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err) {

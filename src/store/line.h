@@ -21,6 +21,7 @@ void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]);
 
 /* Does it end in a hash, right or wrong? */
 bool line_ends_well(struct str line);
+void line_hash(struct str line, char hash[SHA256_HEX]); /* of a line that does; unchecked */
 /* Checks a line (without its newline): its form, and its hash against the hash of the record
  * before. `hash` is then this line's; the two must not be the same memory. */
 bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
@@ -29,10 +30,8 @@ bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256
  * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
  */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
-/* The same in two steps: the hash, checked or (for callers that check the chain in another way)
- * taken from the line; and the record. */
+/* The same in two steps: the hash, and the record. */
 bool line_check_hash(struct str line, char hash[SHA256_HEX], struct err *err) MUST_CHECK;
-bool line_take_hash(struct str line, char hash[SHA256_HEX], struct err *err) MUST_CHECK;
 json_t *line_record(struct str line, struct err *err);
 /* The record of a line whose hash does not matter here, owned by the caller; NULL: it is not a JSON
  * object. *duplicate (or NULL): a member occurs twice, and the last one counts. */

@@ -22,7 +22,7 @@ static int setup(void **state) {
   return 0;
 }
 
-/* The same cases, with the lines checked in a thread beside. */
+/* The same cases, with the log read ahead in threads. */
 static int setup_beside(void **state) {
   int failed = setup(state);
   verifier_beside(verifier, 0);

@@ -303,8 +303,10 @@ static bool each_case(struct testing *t, struct ndjson_in *in, const char *path,
   struct str line;
   bool ok = true;
   while (ok && ndjson_in_next(in, &line)) {
-    ok = in->too_long ? err_set(err, ERR_LIMIT, "line %llu is too long", in->number)
-                      : one(t, line, in->number, err);
+    if (in->too_long)
+      ok = err_set(err, ERR_LIMIT, "line %llu is too long", in->number);
+    else
+      ok = one(t, line, in->number, err);
     for (; ok && t->kept_lines < in->number; t->kept_lines++) /* its number stays the same */
       if (t->kept_lines + 1 < in->number || fwrite(line.p, 1, line.n, t->kept) == line.n)
         putc('\n', t->kept);
