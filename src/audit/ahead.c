@@ -235,8 +235,11 @@ bool ahead_next(struct ahead *a, struct ahead_line *line) {
   return true;
 }
 
-bool ahead_is_whole(const struct ahead *a) {
-  return a->ended && !a->failed;
+bool ahead_is_whole(struct ahead *a) {
+  (void)pthread_mutex_lock(&a->lock); /* where one piece failed, others may still be cut */
+  bool whole = a->ended && !a->failed;
+  (void)pthread_mutex_unlock(&a->lock);
+  return whole;
 }
 
 void ahead_free(struct ahead *a) {

@@ -32,7 +32,7 @@ struct ahead_line { /* valid until the next one is asked for */
 /* Borrows the schema. */
 struct ahead *ahead_new(const struct schema *schema, const struct store_ref *ref);
 bool ahead_next(struct ahead *a, struct ahead_line *line);
-bool ahead_is_whole(const struct ahead *a);
+bool ahead_is_whole(struct ahead *a);
 void ahead_free(struct ahead *a); /* accepts NULL */
 
 #endif

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,43 +89,61 @@ static struct process_seen *find_seen(const struct scan *s, pid_t pid) {
   return NULL;
 }
 
-/* Recognizes a process by its environment, which it may have emptied, or by its mark. */
-static bool leftover_is_of_session(struct scan *s, pid_t pid) {
+/* The mark, or 0. The kernel tells it of all processes of this user at once, but not of programs
+ * that changed their user. */
+static unsigned long long leftover_mark(pid_t pid, struct buf *bytes) {
   static const char title[] = "Max realtime timeout";
   unsigned long long soft, hard;
-  if (read_proc(pid, "environ", &s->bytes) && has_variable(&s->bytes, s->variable, s->n))
-    return true;
-  if (s->mark == 0 || !read_proc(pid, "limits", &s->bytes) || s->bytes.n == 0)
-    return false;
-  s->bytes.p[s->bytes.n - 1] = '\0';
-  const char *at = strstr(s->bytes.p, title);
-  return at != NULL && sscanf(at + sizeof title - 1, " %llu %llu", &soft, &hard) == 2 &&
-         hard == s->mark;
+  struct rlimit limit;
+  if (prlimit(pid, RLIMIT_RTTIME, NULL, &limit) == 0)
+    return limit.rlim_max;
+  if (!read_proc(pid, "limits", bytes) || bytes->n == 0)
+    return 0;
+  bytes->p[bytes->n - 1] = '\0';
+  const char *at = strstr(bytes->p, title);
+  return at != NULL && sscanf(at + sizeof title - 1, " %llu %llu", &soft, &hard) == 2 ? hard : 0;
 }
 
-static bool look_at_all(struct scan *s) {
-  char path[PROC_PATH_BYTES];
+/* Recognizes a process by its environment, which it may have emptied, or by its mark. */
+static bool leftover_is_of_session(struct scan *s, pid_t pid) {
+  if (s->mark != 0 && leftover_mark(pid, &s->bytes) == s->mark)
+    return true;
+  return read_proc(pid, "environ", &s->bytes) && has_variable(&s->bytes, s->variable, s->n);
+}
+
+/* Calls `each` for every process of this user until it returns true; whether one did. */
+static bool leftover_each(struct scan *s, bool (*each)(struct scan *s, pid_t pid)) {
   struct stat st;
-  bool any = false;
+  bool found = false;
   DIR *d = opendir("/proc");
   if (d == NULL)
     return false;
-  for (struct dirent *e; (e = readdir(d)) != NULL;) {
+  for (struct dirent *e; !found && (e = readdir(d)) != NULL;) {
     long pid = strtol(e->d_name, NULL, 10);
-    (void)snprintf(path, sizeof path, "/proc/%ld", pid);
-    if (pid <= 1 || stat(path, &st) != 0 || st.st_uid != geteuid())
-      continue;
-    if (s->count % 64 == 0)
-      s->seen = xrealloc(s->seen, (s->count + 64) * sizeof *s->seen);
-    struct process_seen *seen = &s->seen[s->count];
-    if (!read_stat((pid_t)pid, seen, &s->bytes))
-      continue;
-    s->count++;
-    seen->marked = leftover_is_of_session(s, (pid_t)pid);
-    any = any || seen->marked;
+    if (pid > 1 && fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_uid == geteuid())
+      found = each(s, (pid_t)pid);
   }
   closedir(d);
-  return any;
+  return found;
+}
+
+static bool leftover_note(struct scan *s, pid_t pid) {
+  if (s->count % 64 == 0)
+    s->seen = xrealloc(s->seen, (s->count + 64) * sizeof *s->seen);
+  struct process_seen *seen = &s->seen[s->count];
+  if (!read_stat(pid, seen, &s->bytes))
+    return false;
+  s->count++;
+  seen->marked = leftover_is_of_session(s, pid);
+  return false;
+}
+
+/* Most often there is none: who their parents are is asked only if there is one. */
+static bool look_at_all(struct scan *s) {
+  if (!leftover_each(s, leftover_is_of_session))
+    return false;
+  (void)leftover_each(s, leftover_note);
+  return true;
 }
 
 /* Marks their descendants too, but never us or our ancestors. */

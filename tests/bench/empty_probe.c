@@ -1,5 +1,5 @@
-/* Linked against all that segue is linked against; does nothing: the floor of its start-up. With an
- * argument it waits until standard input ends: the floor of the daemon's memory. */
+/* Linked against the libraries that segue uses from its start, of libcrypto all; does nothing: what
+ * start-up goals are multiples of. With an argument it waits until standard input ends. */
 #include <unistd.h>
 
 int main(int argc, char **argv) {
