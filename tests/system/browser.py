@@ -35,15 +35,7 @@ def axe_script(folder):
 class Browser:
     def __init__(self, width=1280, height=900, dark=False, scripts=True, more=()):
         self.home = tempfile.mkdtemp(prefix="segue-browser-")
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, text=True,
-                                       env={**os.environ, "HOME": self.home})
-        port = 0
-        for line in self.driver.stdout:
-            if "successfully on port" in line:
-                port = int(line.split("port")[-1].strip(" .\n"))
-                break
-        self.base = f"http://127.0.0.1:{port}"
+        self.base = f"http://127.0.0.1:{self.start_driver()}"
         arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run",
                      "--disable-background-networking", "--disable-component-update",
                      f"--window-size={width},{height}", f"--user-data-dir={self.home}/profile", *more]
@@ -56,6 +48,19 @@ class Browser:
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})
         self.base += "/session/" + made["sessionId"]
+
+    def start_driver(self):
+        """Its port. It ends at once if the port that it chose is another's meanwhile; then it tries again."""
+        for _ in range(5):
+            self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
+                                           stderr=subprocess.DEVNULL, text=True,
+                                           env={**os.environ, "HOME": self.home})
+            for line in self.driver.stdout:
+                if "successfully on port" in line:
+                    return int(line.split("port")[-1].strip(" .\n"))
+            self.driver.wait()
+            self.driver.stdout.close()
+        raise AssertionError("chromedriver did not start: " + str(self.driver.returncode))
 
     def __enter__(self):
         return self
