@@ -343,6 +343,7 @@
 #define LIMIT_PROXY_HEAD_BYTES  8192u /* the request line and headers that ask for a connection */
 #define LIMIT_PROXY_HEAD_MS     10000 /* until they are there */
 #define LIMIT_PROXY_CONNECT_MS  15000 /* a name and one connection */
+#define LIMIT_PROXY_LINGER_MS   2000  /* what one that was refused still sends is read so long */
 #define LIMIT_PROXY_QUEUE_BYTES (256u * 1024u) /* buffered for a slow reader before reading stops */
 #define LIMIT_PROXY_REFUSALS    32u            /* refusals reported for one call, each host once */
 #define LIMIT_HTTP_OWN_HEADERS  16u /* headers, and query members, that a user adds to requests */

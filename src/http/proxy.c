@@ -37,12 +37,13 @@ struct proxy {
   bool closing, listener_closed;
 };
 
-/* HEAD -> LOOKING_UP -> CONNECTING -> OPEN; each -> CLOSING */
+/* HEAD -> LOOKING_UP -> CONNECTING -> OPEN; what cannot be opened -> REFUSED; each -> CLOSING */
 enum tunnel_state {
   TUNNEL_HEAD,
   TUNNEL_LOOKING_UP,
   TUNNEL_CONNECTING,
   TUNNEL_OPEN,
+  TUNNEL_REFUSED,
   TUNNEL_CLOSING,
 };
 
@@ -230,19 +231,13 @@ static void on_server_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes
 
 /* --- the answer to who asks --- */
 
-static void on_told(uv_shutdown_t *request, int status) {
-  struct tunnel *t = request->data;
-  (void)status;
-  free(request);
-  tunnel_close(t);
-}
-
-/* Refuses in words that a client may show, then closes. */
+/* Refuses in words that a client may show. What the client still sends is read and dropped until it
+ * leaves, for a while: a connection closed over unread bytes would take the answer away from it. */
 static void tunnel_refuse(struct tunnel *t, const char *status, const char *words) {
   char reply[1200];
   if (t->state == TUNNEL_CLOSING)
     return;
-  (void)uv_read_stop((uv_stream_t *)&t->client);
+  t->state = TUNNEL_REFUSED;
   int n = snprintf(reply, sizeof reply,
                    "HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
                    "Connection: close\r\n\r\n%s\n",
@@ -250,9 +245,10 @@ static void tunnel_refuse(struct tunnel *t, const char *status, const char *word
   (void)tunnel_put(t, (uv_stream_t *)&t->client, reply, (size_t)n);
   if (t->state == TUNNEL_CLOSING)
     return;
+  (void)uv_timer_start(&t->timer, t->timer.timer_cb, LIMIT_PROXY_LINGER_MS, 0);
+  read_client(t);
   uv_shutdown_t *request = xcalloc(1, sizeof *request);
-  request->data = t;
-  if (uv_shutdown(request, (uv_stream_t *)&t->client, on_told) != 0) {
+  if (uv_shutdown(request, (uv_stream_t *)&t->client, on_shut) != 0) {
     free(request);
     tunnel_close(t);
   }
@@ -490,6 +486,8 @@ static void on_client_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes
       (void)uv_read_stop(stream);
     return;
   }
+  if (t->state == TUNNEL_REFUSED)
+    return;
   buf_append(&t->head, bytes->base, (size_t)n);
   size_t whole = request_end(&t->head);
   if (whole > 0)

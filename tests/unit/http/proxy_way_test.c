@@ -33,14 +33,15 @@ struct test_server {
   pthread_t thread;
 };
 
-static void send_all(int fd, const char *bytes, size_t n) {
+static bool send_all(int fd, const char *bytes, size_t n) {
   while (n > 0) {
     ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
     if (sent <= 0)
-      return;
+      return false;
     bytes += sent;
     n -= (size_t)sent;
   }
+  return true;
 }
 
 static void send_big(int fd) {
@@ -104,6 +105,7 @@ struct test_client {
   const char *request, *then; /* sent once a byte of the answer is there; or NULL */
   size_t more;                /* so many bytes after that */
   bool leaves;                /* at once, without reading */
+  bool goes_on, went_on;      /* sends a body after the whole answer; and it could */
   struct buf answer;
   uv_async_t over;
 };
@@ -138,6 +140,7 @@ static void *client_run(void *ctx) {
     }
     first = false;
   }
+  c->went_on = c->goes_on && send_all(fd, LIT("the body"));
   close(fd);
   uv_async_send(&c->over);
   return NULL;
@@ -192,19 +195,23 @@ static void client_on_over(uv_async_t *async) {
   uv_close((uv_handle_t *)async, client_on_closed);
 }
 
-/* Returns all that the client of this request reads. */
-static char *way_ask(struct test_way *w, const char *request, const char *then, size_t more,
-                     bool leaves) {
+/* Returns all that the client reads. */
+static char *way_serve(struct test_way *w, struct test_client *c) {
   pthread_t thread;
-  struct test_client c = {
-      .folder = w->folder, .request = request, .then = then, .more = more, .leaves = leaves};
-  uv_async_init(&w->loop, &c.over, client_on_over);
-  assert_int_equal(pthread_create(&thread, NULL, client_run, &c), 0);
+  c->folder = w->folder;
+  uv_async_init(&w->loop, &c->over, client_on_over);
+  assert_int_equal(pthread_create(&thread, NULL, client_run, c), 0);
   uv_run(&w->loop, UV_RUN_DEFAULT);
   pthread_join(thread, NULL);
-  char *answer = xstrndup(c.answer.p ? c.answer.p : "", c.answer.n);
-  buf_deinit(&c.answer);
+  char *answer = xstrndup(c->answer.p ? c->answer.p : "", c->answer.n);
+  buf_deinit(&c->answer);
   return answer;
+}
+
+static char *way_ask(struct test_way *w, const char *request, const char *then, size_t more,
+                     bool leaves) {
+  struct test_client c = {.request = request, .then = then, .more = more, .leaves = leaves};
+  return way_serve(w, &c);
 }
 
 static void assert_begins(char *answer, const char *wanted) {
@@ -299,6 +306,20 @@ static void what_is_not_let_through_is_said(void **state) {
   way_end(&w);
 }
 
+/* A connection that is closed over bytes that nobody read takes the answer with it. */
+static void a_refused_client_may_end_its_request(void **state) {
+  static const char *const hosts[] = {NULL};
+  struct test_way w;
+  (void)state;
+  way_begin(&w, hosts, NULL);
+  struct test_client c = {.request =
+                              "POST http://evil.example/ HTTP/1.1\r\nContent-Length: 8\r\n\r\n",
+                          .goes_on = true};
+  assert_begins(way_serve(&w, &c), "HTTP/1.1 403 ");
+  assert_true(c.went_on);
+  way_end(&w);
+}
+
 static void too_many_at_once_are_closed(void **state) {
   static const char *const hosts[] = {NULL};
   int fds[LIMIT_PROXY_CONNECTIONS];
@@ -332,6 +353,7 @@ int main(void) {
       cmocka_unit_test(bytes_are_carried_both_ways),
       cmocka_unit_test(a_plain_request_is_made_one_of_its_host),
       cmocka_unit_test(what_is_not_let_through_is_said),
+      cmocka_unit_test(a_refused_client_may_end_its_request),
       cmocka_unit_test(too_many_at_once_are_closed),
       cmocka_unit_test(what_cannot_listen_says_so),
   };
