@@ -23,14 +23,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Numbers of system calls that Debian 12's headers may lack; since Linux 5 the same everywhere. */
+/* Debian 12's headers may lack these system calls; since Linux 5 their numbers are the same
+ * everywhere. */
 #ifndef SYS_landlock_restrict_self
 #define SYS_landlock_restrict_self 446
 #endif
 
 #if defined(__x86_64__)
 #define CONFINE_ARCH AUDIT_ARCH_X86_64
-enum { CONFINE_X32 = 0x40000000 }; /* this bit in a number: another table of calls */
+enum { CONFINE_X32 = 0x40000000 }; /* a call with this bit is from another table */
 #elif defined(__aarch64__)
 #define CONFINE_ARCH AUDIT_ARCH_AARCH64
 #endif
@@ -40,10 +41,10 @@ enum { CONFINE_X32 = 0x40000000 }; /* this bit in a number: another table of cal
 enum {
   NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                    CLONE_NEWPID | CLONE_NEWNET,
-  NEW_TIME = 0x80 /* CLONE_NEWTIME: of unshare only */
+  NEW_TIME = 0x80 /* CLONE_NEWTIME: only for unshare */
 };
 
-/* Always refused: keys outlive the call, and the rest belongs to a machine's owner. */
+/* These are always refused: keys outlive the call, and the rest is for a machine's owner. */
 static const int never[] = {
     SYS_add_key,     SYS_keyctl,
     SYS_request_key, SYS_bpf,
@@ -57,15 +58,15 @@ static const int never[] = {
     SYS_userfaultfd,
 };
 
-/* Calls that make namespaces, or mount in them. */
+/* These make namespaces, or mount in them. */
 static const int mounts[] = {SYS_mount,  SYS_umount2,    SYS_pivot_root, SYS_setns,
                              SYS_fsopen, SYS_move_mount, SYS_open_tree,  SYS_fsmount};
 
-/* A call that is not simply allowed. */
+/* A rule names a call that is not simply allowed. */
 struct filter_rule {
   int call;
   enum { REFUSED, NOT_THERE, WITHOUT_BITS, NO_TYPING, OWN_LIMITS, SOME_SOCKETS } how;
-  uint32_t bits; /* of its first argument */
+  uint32_t bits; /* refused in its first argument */
 };
 
 struct filter_code {
@@ -76,12 +77,12 @@ struct filter_code {
   unsigned held;
 };
 
-/* Keeps rules sorted by number: the code is a tree, since the kernel walks it for every number that
- * exists when it takes the filter. */
+/* Keeps rules sorted by number. The filter is a search tree, because the kernel runs it once for
+ * every existing call number when it takes the filter. */
 static void filter_add(struct filter_code *p, struct filter_rule rule) {
   size_t at = p->rule_count;
   if (at == sizeof p->rules / sizeof p->rules[0])
-    return; /* write_filter compares */
+    return; /* write_filter notices that they are full */
   for (; at > 0 && p->rules[at - 1].call > rule.call; at--)
     p->rules[at] = p->rules[at - 1];
   p->rules[at] = rule;
@@ -107,7 +108,7 @@ static void filter_allow(struct filter_code *p) {
 }
 
 static size_t argument(int i) {
-  return offsetof(struct seccomp_data, args) + (size_t)i * sizeof(uint64_t); /* its low half */
+  return offsetof(struct seccomp_data, args) + (size_t)i * sizeof(uint64_t); /* the low half */
 }
 
 /* Refuses sockets of families that reach further than allowed. */
@@ -115,7 +116,7 @@ static void filter_sockets(struct filter_code *p) {
   filter_load(p, argument(0));
   if (p->held & SHIM_NO_INTERNET) {
     bool named = (p->held & SHIM_NO_SOCKETS) == 0;
-    filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 2, 0); /* what interfaces there are */
+    filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 2, 0); /* lists interfaces */
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, named ? AF_UNIX : AF_NETLINK, 1, 0);
   } else {
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1);
@@ -124,7 +125,7 @@ static void filter_sockets(struct filter_code *p) {
   filter_allow(p);
 }
 
-/* Refuses injecting keys into a terminal that is held open. */
+/* Refuses to inject keystrokes into a terminal that is held open. */
 static void filter_terminals(struct filter_code *p) {
   enum { TIOCSTI_ = 0x5412, TIOCLINUX_ = 0x541C };
   filter_load(p, argument(1));
@@ -134,8 +135,8 @@ static void filter_terminals(struct filter_code *p) {
   filter_allow(p);
 }
 
-/* Refuses setting limits of a process that is named, even if it is the caller: Landlock does not
- * hold them, and one of processor time ends segue or a neighbour. Limits may be asked for. */
+/* Refuses to set the limits of a named process, even if it is the caller: Landlock does not prevent
+ * it, and a limit on processor time ends segue or a neighbour. Limits may be read. */
 static void filter_limits(struct filter_code *p) {
   filter_load(p, argument(0));
   filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 5, 0);
@@ -182,7 +183,7 @@ static void filter_tree(struct filter_code *p, size_t from, size_t to) {
     filter_put(p, BPF_JMP | BPF_JGE | BPF_K, (uint32_t)p->rules[middle].call, 0, 0);
     filter_tree(p, from, middle);
     if (branch < sizeof p->code / sizeof p->code[0])
-      p->code[branch].jt = (uint8_t)(p->n - branch - 1); /* the code has less than 256 */
+      p->code[branch].jt = (uint8_t)(p->n - branch - 1); /* there are fewer than 256 instructions */
     filter_tree(p, middle, to);
     return;
   }
@@ -218,7 +219,7 @@ static void filter_rules(struct filter_code *p) {
 static bool write_filter(struct filter_code *p) {
   filter_load(p, offsetof(struct seccomp_data, arch));
   filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, CONFINE_ARCH, 1, 0);
-  refuse(p, ENOSYS); /* programs of another kind of machine, such as 32 bit: other numbers */
+  refuse(p, ENOSYS); /* other architectures, such as 32 bit, number calls otherwise */
   filter_load(p, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
   filter_put(p, BPF_JMP | BPF_JGE | BPF_K, CONFINE_X32, 0, 1);
@@ -250,10 +251,10 @@ static bool set_filter(unsigned held) { /* no table of calls for this kind of ma
 
 #endif
 
-/* Drops root's rights that belong to a machine's owner; it keeps what a user has on everybody's
- * files. With no_new_privs no execution gives more than that, so this one call does what dropping
- * each from the bounding set would. Being root in a user namespace also takes the right on files'
- * capabilities. Other users have nothing to drop. */
+/* Drops the root privileges that belong to a machine's owner; root keeps access to everybody's
+ * files. With no_new_privs no exec regains them, so this one call has the effect of emptying the
+ * bounding set. Becoming root in a user namespace also needs CAP_SETFCAP. Other users have nothing
+ * to drop. */
 static bool drop_capabilities(bool namespaces) {
   static const unsigned kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
                                   CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_NET_BIND_SERVICE};
@@ -279,7 +280,7 @@ static bool drop_capabilities(bool namespaces) {
 bool confine(unsigned held) {
   if ((held & SHIM_FILTER) != 0 && !drop_capabilities((held & SHIM_NAMESPACES) != 0))
     return false;
-  /* The ruleset with few rules comes first: the second call copies what the first left. */
+  /* The smaller ruleset comes first: the second call copies what the first left. */
   if ((held & SHIM_RULES) != 0 && (syscall(SYS_landlock_restrict_self, SHIM_FD_WRITES, 0) != 0 ||
                                    syscall(SYS_landlock_restrict_self, SHIM_FD_READS, 0) != 0))
     return false;

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* held: a sum of enum shim_held. Needs no_new_privs. False: errno says why; the process may then be
- * partly confined and must not continue. */
+/* `held` is a sum of enum shim_held. no_new_privs must be set before. On false errno says why; the
+ * process may then be partly confined and must not continue. */
 bool confine(unsigned held);
 
 #endif

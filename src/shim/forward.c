@@ -33,13 +33,13 @@ struct half {
   char bytes[BUFFER_BYTES];
   size_t from, to; /* bytes not yet written */
   bool ended;      /* nothing more to read */
-  bool told;       /* and the other end has been told */
+  bool told;       /* the other end has been told that it ended */
 };
 
 struct pair {
   int fd[2];           /* inside, outside; -1: free */
   struct half half[2]; /* half[i] is read from fd[i] */
-  nfds_t polled;       /* place of its two descriptors among those polled */
+  nfds_t polled;       /* index of its first descriptor among those polled */
 };
 
 static struct pair pairs[LIMIT_PROXY_CONNECTIONS];
@@ -188,7 +188,7 @@ __attribute__((noreturn)) static void forward_fail(const char *what) {
   exit(STATUS_CANNOT);
 }
 
-/* Sets the names in both cases, as programs disagree on it. */
+/* Sets each variable in both cases, as programs disagree on it. */
 static void name_proxy(uint16_t port, const char *bypass) {
   static const char *const names[] = {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"};
   char url[64];
@@ -199,7 +199,7 @@ static void name_proxy(uint16_t port, const char *bypass) {
   (void)unsetenv("all_proxy");
   (void)setenv("NO_PROXY", bypass, 1);
   (void)setenv("no_proxy", bypass, 1);
-  (void)setenv("NODE_USE_ENV_PROXY", "1", 1); /* node's own fetch looks at them when told to */
+  (void)setenv("NODE_USE_ENV_PROXY", "1", 1); /* node's own fetch uses the proxy only then */
 }
 
 void forward(char **words) {

@@ -1,21 +1,25 @@
 /* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
  * listed.
  *
- * The shim is started as `segue-shim/5 HELD PROGRAM [ARG...]` with the program's stdin, stdout and
- * stderr as 0, 1, 2; the read end of the control pipe as 3, on which nothing is ever sent (its end
- * of file means "end the tree", whether we closed it or died); and the write end of the status pipe
- * as 4. HELD is a sum of enum shim_held, in decimal: with SHIM_IN_GROUP the folder of the control
- * group in which the program is to be born is 5; with SHIM_RULES its two Landlock rulesets are 6
- * and 7; with SHIM_LEASED the page of struct shim_lease is 8: the tree is killed without grace when
- * its time is over or its term another one. HELD may be followed by `:MEMORY:PIDS:CPUS`, the limits
- * that the program is born with: bytes of data of a process, processes of the user, processors; 0:
- * none. Everything that HELD asks for is in force before the program is executed, or it is not
- * executed. Status messages have a fixed size below PIPE_BUF, so each is written and read whole:
+ * The shim is started as `segue-shim/5 HELD PROGRAM [ARG...]`. Its descriptors are:
+ *   0-2  the program's stdin, stdout and stderr
+ *   3    the read end of the control pipe, on which nothing is ever sent: its end of file means
+ *        "end the tree", whether segue closed it or died
+ *   4    the write end of the status pipe
+ *   5    with SHIM_IN_GROUP the folder of the control group in which the program is to be born
+ *   6, 7 with SHIM_RULES the program's two Landlock rulesets
+ *   8    with SHIM_LEASED the page of struct shim_lease: the tree is killed without grace when the
+ *        lease's time is over or its term has changed
+ * HELD is a sum of enum shim_held, in decimal. It may be followed by `:MEMORY:PIDS:CPUS`, limits
+ * that the program is born with: bytes of data of a process, processes of the user, processors; 0
+ * means no limit. Everything that HELD asks for is in force before the program is executed, or the
+ * program is not executed. Status messages have a fixed size below PIPE_BUF, so each is written and
+ * read whole:
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
  * After DONE the shim exits and has no descendant left.
  *
- * As `segue-shim forward SOCKET BYPASS PROGRAM [ARG...]` it is something else: see forward.h. */
+ * As `segue-shim forward SOCKET BYPASS PROGRAM [ARG...]` it does another job: see forward.h. */
 #ifndef SEGUE_SHIM_PROTOCOL_H
 #define SEGUE_SHIM_PROTOCOL_H
 
@@ -30,10 +34,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/5"    /* argv[0]: both sides must be of one version */
-#define SHIM_HOLDS      "segue-holds"     /* what a shim calls itself whose program is held */
+#define SHIM_PROTOCOL   "segue-shim/5"    /* argv[0]: both sides must have the same version */
+#define SHIM_HOLDS      "segue-holds"     /* the name of a shim whose program is held */
 #define SHIM_FORWARDS   "forward"         /* argv[1] */
-#define SHIM_CONTAINER  "SEGUE_CONTAINER" /* a variable: its name */
+#define SHIM_CONTAINER  "SEGUE_CONTAINER" /* this variable holds its name */
 #define SHIM_FD_CONTROL 3
 #define SHIM_FD_STATUS  4
 #define SHIM_FD_GROUP   5
@@ -43,22 +47,23 @@
 
 enum shim_held {
   SHIM_IN_GROUP = 1,
-  SHIM_RULES = 2,       /* Landlock: what may be read, and what may be written */
-  SHIM_FILTER = 4,      /* seccomp: no new namespaces, no keys, nothing of a kernel's owner */
-  SHIM_NO_INTERNET = 8, /* with it: no sockets but those within the machine */
-  SHIM_NO_SOCKETS = 16, /* with it: none to named sockets of the machine either */
-  SHIM_NAMESPACES = 32, /* with it: new namespaces are allowed */
-  SHIM_LEASED = 128,    /* until when the tree may live is told by segue, again and again */
-  SHIM_CONTAINED = 256, /* the program is podman or docker, and makes the container SHIM_CONTAINER:
-                           it may gain privileges, and what is left of that is removed */
-  SHIM_LIMITED = 64,    /* the group holds its limits: no program starts outside of it */
+  SHIM_RULES = 2,       /* Landlock limits reading and writing */
+  SHIM_FILTER = 4,      /* seccomp: no new namespaces, no keys, no calls for the machine's owner */
+  SHIM_NO_INTERNET = 8, /* with FILTER: only sockets within the machine */
+  SHIM_NO_SOCKETS = 16, /* with FILTER: socket() makes no Unix sockets */
+  SHIM_NAMESPACES = 32, /* with FILTER: new namespaces are allowed */
+  SHIM_LEASED = 128,    /* segue extends the tree's life again and again */
+  /* The program is podman or docker and makes the container SHIM_CONTAINER. It may gain privileges;
+   * what it leaves of the container is removed. */
+  SHIM_CONTAINED = 256,
+  SHIM_LIMITED = 64, /* the group sets limits: no program starts outside it */
 };
 
 enum shim_message_type {
-  SHIM_STARTED = 1, /* value: the program's pid, the number of its session and group too */
+  SHIM_STARTED = 1, /* value: the pid of the program, also its session and process group */
   SHIM_EXEC_FAILED, /* value: errno */
   SHIM_FORK_FAILED, /* value: errno */
-  SHIM_UNHELD,      /* value: errno of what should have held the program */
+  SHIM_UNHELD,      /* value: errno of the step that should have confined the program */
   SHIM_EXITED,      /* value: wait status of the program, for WIFEXITED and the like */
   SHIM_DONE,        /* value: 0 */
 };
@@ -68,15 +73,15 @@ struct shim_message {
   int32_t value;
 };
 
-/* Written by segue alone. Read until_ms before term: then it is of that term. */
+/* Only segue writes it. Read until_ms before term: then until_ms belongs to that term. */
 struct shim_lease {
   _Atomic uint64_t term;
   _Atomic uint64_t until_ms; /* CLOCK_BOOTTIME */
 };
 
-/* Returns a session's mark on its programs, which everything that they start inherits even with
- * another environment: their limit of real-time seconds, too high to limit anything. Only root can
- * raise it again once it was lowered. 0: that is no session's id. */
+/* Returns a session's mark on its programs: their limit of real-time seconds, too high to limit
+ * anything. Whatever they start inherits it, even with another environment, and only root can raise
+ * it again. 0: `session` is no session id. */
 static inline uint64_t shim_mark_of(const char *session) {
   uint64_t mark = 0;
   size_t digits = 0;
@@ -92,11 +97,12 @@ static inline uint64_t shim_mark_of(const char *session) {
   return digits == 32 ? (mark & (((uint64_t)1 << 60) - 1)) | (uint64_t)1 << 62 : 0;
 }
 
-/* The two ways to list the children of this process. Each calls `each` for every one; what comes or
- * goes meanwhile may be missed, so callers repeat until nothing is left. No heap, little stack. */
+/* The next two functions list the children of this process: they call `each` for every child. They
+ * may miss children that come or go meanwhile, so callers repeat until nothing is left. They use no
+ * heap and little stack. */
 typedef void (*shim_child_cb)(void *ctx, pid_t pid);
 
-/* From the children file of one thread: quick, but not in every kernel (CONFIG_PROC_CHILDREN). */
+/* Reads the children file of one thread: quick, but not in every kernel (CONFIG_PROC_CHILDREN). */
 static inline bool shim_children_of_thread(pid_t thread, shim_child_cb each, void *ctx) {
   char path[64], bytes[1024];
   (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)thread);
@@ -119,7 +125,8 @@ static inline bool shim_children_of_thread(pid_t thread, shim_child_cb each, voi
   return true;
 }
 
-/* The parent of a process, 0 when it is gone. The name in the file may hold spaces and brackets. */
+/* Returns the parent of a process, 0 when it is gone. The name in the file may hold spaces and
+ * brackets. */
 static inline pid_t shim_parent_of(pid_t pid) {
   char path[64], bytes[512];
   (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -135,7 +142,7 @@ static inline pid_t shim_parent_of(pid_t pid) {
   return after != NULL && strlen(after) > 4 ? (pid_t)strtol(after + 4, NULL, 10) : 0;
 }
 
-/* By looking at every process there is. */
+/* Looks at every process there is. */
 static inline bool shim_children_by_scan(shim_child_cb each, void *ctx) {
   _Alignas(struct dirent64) char bytes[2048];
   pid_t self = getpid();

@@ -40,12 +40,12 @@ struct shim {
   pid_t program;
   bool program_exited; /* seen, not reaped */
   bool reaped;         /* its pid may be another's */
-  const char *engine;  /* of a container that is removed when it has to be ended; NULL: none */
+  const char *engine;  /* removes the container if the tree has to be ended; NULL: has none */
   int sigchld_fd;
-  const struct shim_lease *lease; /* NULL: there is none, as with a store in files */
+  const struct shim_lease *lease; /* NULL: the store is in files and has no leases */
   uint64_t term;
-  bool cut_off; /* the lease ended before the program did, so how it ends says nothing */
-  int lease_fd; /* a timer that is due when the lease, as it was last seen, is over; -1: none */
+  bool cut_off; /* the lease ended first, so the program's exit says nothing */
+  int lease_fd; /* a timer for the end of the lease as last seen; -1: none */
 };
 
 struct failure { /* why the child never became the program; a vfork child shares our memory */
@@ -53,9 +53,9 @@ struct failure { /* why the child never became the program; a vfork child shares
 };
 static struct failure own_failure, *failure = &own_failure;
 
-/* Gives back pages. Start-up code touched most of the C library; pages that are only read come
- * back from the page cache when used again, and our loop needs few: without this a shim weighs 0.7
- * MB. */
+/* Gives back pages. Start-up code touched most of the C library, and our loop needs few of its
+ * pages; those that are only read come back from the page cache when needed. Without this a shim
+ * weighs 0.7 MB. */
 static void drop_pages(void) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   const ElfW(Phdr) *header = (const void *)getauxval(AT_PHDR);
@@ -79,7 +79,7 @@ static int64_t now_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Maps the page, and notes the term in which the program starts. */
+/* Maps the page and notes the term in which the program starts. */
 static bool lease_take(struct shim *s) {
   void *page = mmap(NULL, sizeof *s->lease, PROT_READ, MAP_SHARED, SHIM_FD_LEASE, 0);
   (void)close(SHIM_FD_LEASE);
@@ -91,8 +91,8 @@ static bool lease_take(struct shim *s) {
   return true;
 }
 
-/* Says whether the lease is over, and sets the timer anew if it was extended. It uses the clock
- * that also counts while the machine sleeps. */
+/* Returns whether the lease is over, and sets the timer anew if it was extended. The clock also
+ * counts while the machine sleeps. */
 static bool lease_over(struct shim *s) {
   struct timespec t;
   if (s->lease == NULL)
@@ -106,7 +106,7 @@ static bool lease_over(struct shim *s) {
   if (!over)
     over = timerfd_settime(s->lease_fd, TFD_TIMER_ABSTIME, &due, NULL) != 0;
   if (over && s->lease_fd >= 0) {
-    (void)close(s->lease_fd); /* a timer that is due would interrupt every wait */
+    (void)close(s->lease_fd); /* a timer that is due would end every wait at once */
     s->lease_fd = -1;
   }
   return over;
@@ -121,8 +121,8 @@ static bool limit_one(__rlimit_resource_t what, unsigned long long most) {
   return setrlimit(what, &new) == 0;
 }
 
-/* Leaves the program `most` of its processors, starting at one that its pid chooses, so that calls
- * do not share the same ones. */
+/* Leaves the program `most` processors. The first is chosen by pid, so that calls do not all share
+ * the same ones. */
 static bool limit_processors(unsigned long long most) {
   cpu_set_t all, some;
   if (most == 0 || sched_getaffinity(0, sizeof all, &all) != 0)
@@ -138,7 +138,7 @@ static bool limit_processors(unsigned long long most) {
   return sched_setaffinity(0, sizeof some, &some) == 0;
 }
 
-/* Sets the limits in ":MEMORY:PIDS:CPUS", if given. */
+/* Sets the limits of ":MEMORY:PIDS:CPUS", if given. */
 static bool limit(const char *words) {
   unsigned long long most[3] = {0};
   for (int i = 0; i < 3 && *words == ':'; i++) {
@@ -165,9 +165,10 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
   sigset_t none;
   (void)setsid();
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != shim) /* it died before the line above */
+  if (getppid() != shim) /* segue-shim died before prctl */
     _exit(127);
-  if ((held & SHIM_CONTAINED) == 0) /* an engine's helpers get some; its programs get none */
+  /* an engine's helpers need privileges; the programs inside get none */
+  if ((held & SHIM_CONTAINED) == 0)
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   (void)setrlimit(RLIMIT_CORE, &no_core);
   if (!limit(limits)) {
@@ -176,7 +177,7 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
   }
   mark_program();
   (void)sigemptyset(&none);
-  (void)sigprocmask(SIG_SETMASK, &none, NULL); /* dispositions are default since our own start */
+  (void)sigprocmask(SIG_SETMASK, &none, NULL); /* exec already reset our dispositions */
   if (!confine(held)) {
     failure->held_errno = errno;
     _exit(127);
@@ -186,9 +187,9 @@ __attribute__((noreturn)) static void become_program(char **argv, pid_t shim, un
   _exit(127);
 }
 
-/* Starts the child in the group: moving it there later would wait for the whole kernel (RCU). It
- * returns, as vfork does, once the child has executed or ended; but the child's memory is a copy.
- * -1: there is no group, or the kernel is too old. */
+/* Starts the child in the control group: moving it there later would wait for the whole kernel
+ * (RCU). Returns, as vfork does, once the child has executed the program or ended, but the child's
+ * memory is a copy. -1: there is no group, or the kernel is too old. */
 static pid_t fork_into_group(void) {
   struct clone_args args = {
       .flags = CLONE_INTO_CGROUP | CLONE_VFORK, .exit_signal = SIGCHLD, .cgroup = SHIM_FD_GROUP};
@@ -213,14 +214,14 @@ static pid_t start_program(char **argv, unsigned held, const char *limits) {
   if (pid < 0 && (held & SHIM_LIMITED) != 0)
     return -1;
   if (pid < 0)
-    pid = vfork(); /* returns here when the child has executed the program, or failed to */
+    pid = vfork(); /* returns when the child has executed the program or ended */
   if (pid == 0)
     become_program(argv, shim, held, limits);
   return pid;
 }
 
-/* Waits for a child's death, the end of the lease, `fd` (-1: none) to become readable, or
- * `timeout_ms` (-1: no limit). True when it was fd. */
+/* Waits until a child dies, the lease ends, `fd` (-1: none) becomes readable, or `timeout_ms` (-1:
+ * no limit) has passed. Returns true if `fd` is readable. */
 static bool wait_event(const struct shim *s, int fd, int timeout_ms) {
   struct pollfd fds[3] = {{.fd = s->sigchld_fd, .events = POLLIN},
                           {.fd = fd, .events = POLLIN},
@@ -229,7 +230,8 @@ static bool wait_event(const struct shim *s, int fd, int timeout_ms) {
   if (poll(fds, 3, timeout_ms) <= 0)
     return false;
   if (fds[0].revents != 0)
-    (void)!read(s->sigchld_fd, &info, sizeof info); /* SIGCHLDs are merged: one is all */
+    /* SIGCHLDs are merged: one read takes them all */
+    (void)!read(s->sigchld_fd, &info, sizeof info);
   return fds[1].revents != 0;
 }
 
@@ -263,8 +265,8 @@ static void kill_child(void *ctx, pid_t pid) {
     (void)kill(pid, SIGKILL);
 }
 
-/* Kills until no child is left. A child that dies hands its own children to us before it can be
- * reaped, so "no child" means "no descendant". */
+/* Kills until no child is left. The children of a dying child become ours before it can be reaped,
+ * so "no child" means "no descendant". */
 static void sweep(struct shim *s) {
   for (;;) {
     int status;
@@ -286,14 +288,14 @@ static void sweep(struct shim *s) {
   }
 }
 
-/* Sends TERM to the program first: some clients then clean up after their tools. A program that
- * hands its work to a child and ignores TERM meanwhile obeys when the whole group gets it. Without
- * a lease nothing is waited for: another worker may have begun the same call. */
+/* Sends TERM to the program first, because some clients then clean up after their tools. A program
+ * that has handed its work to a child and ignores TERM meanwhile obeys when the whole group gets
+ * it. After the lease there is no waiting: another worker may have begun the same call. */
 static void end_tree(struct shim *s) {
   int64_t begin_ms = now_ms(), due_ms = LIMIT_TERM_GROUP_MS;
   if (!s->program_exited && !lease_over(s)) {
     (void)kill(s->program, SIGTERM);
-    (void)kill(s->program, SIGCONT); /* one that is stopped could not obey */
+    (void)kill(s->program, SIGCONT); /* a stopped program could not obey */
   }
   while (!s->program_exited && !lease_over(s)) {
     int64_t left_ms = begin_ms + due_ms - now_ms();
@@ -310,7 +312,7 @@ static void end_tree(struct shim *s) {
   sweep(s);
 }
 
-/* Removes the container, which the killed engine did not; and docker's processes belong to its
+/* Removes the container, which the killed engine left behind: docker's processes belong to its
  * daemon, not to us. */
 static void remove_container(struct shim *s) {
   const char *name = getenv(SHIM_CONTAINER);
@@ -401,7 +403,7 @@ int main(int argc, char **argv) {
   end_tree(&s);
   if (ended_early && s.engine != NULL)
     remove_container(&s);
-  if (s.cut_off) /* a worker whose lease was just extended sees a shim that died */
+  if (s.cut_off) /* a worker that has just extended its lease sees a shim that died */
     return 3;
   tell(SHIM_DONE, 0);
   return 0;
