@@ -1,4 +1,5 @@
-/* Turns indexed entries into a program: works off the queue of nodes, then finishes the whole. */
+/* Compiles indexed entries to a program: works through the queue of nodes, then finishes the
+ * whole. */
 #include "schema/run.h"
 
 #include <assert.h>
@@ -162,7 +163,8 @@ static void compile_queue(struct compiler *c) {
     schema_compile_entry(c, c->queue[c->queue_done++]);
 }
 
-/* Compiles all used resources with the anchor of a dynamic reference, until no new one turns up. */
+/* Compiles all used resources that have the anchor of a dynamic reference, until no new one turns
+ * up. */
 static bool compile_dynamic(struct compiler *c) {
   struct schema *s = c->schema;
   size_t nodes;
@@ -196,7 +198,7 @@ static bool compile_dynamic(struct compiler *c) {
   return true;
 }
 
-/* Returns the k-th node that `node` always applies to the same value; NODE_NONE after the last. */
+/* Returns the k-th node that `node` always applies to its own value; NODE_NONE after the last. */
 static uint32_t unconditional(const struct schema *s, uint32_t node, uint32_t k) {
   for (uint32_t i = 0; i < s->nodes[node].count; i++) {
     const struct op *op = &s->ops[s->nodes[node].first + i];
@@ -250,7 +252,7 @@ static bool check_cycles(struct compiler *c) {
   return ok;
 }
 
-/* Replaces a node that is only a reference by its target. There are no cycles left by now. */
+/* Replaces a node that is only a reference by its target. No cycles are left by now. */
 static void shorten_references(struct schema *s) {
   for (size_t i = 1; i < s->node_count; i++) {
     struct node *node = &s->nodes[i];

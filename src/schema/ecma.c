@@ -236,7 +236,7 @@ static bool class_members(struct ecma_parser *s, struct ecma_node *class) {
       if (!ecma_member(s, true, &high))
         return false;
       low.range.high = high.set ? low.range.low : high.range.low;
-      s->p = high.set ? minus : s->p; /* read the set again, after the minus */
+      s->p = high.set ? minus : s->p; /* read the set again as a member of its own */
       if (low.range.high < low.range.low)
         return ecma_refuse(s, "a range whose end comes before its beginning");
       last = member_add(s, last, &low);
@@ -338,7 +338,8 @@ static struct ecma_node *ecma_group(struct ecma_parser *s) {
   return node;
 }
 
-/* Parses \b, \B and references, after the backslash. NULL without an error: it is none of them. */
+/* Parses \b, \B and back references, after the backslash. NULL without an error: it is something
+ * else. */
 static struct ecma_node *ecma_escape(struct ecma_parser *s) {
   char c = s->end - s->p > 1 ? s->p[1] : '\0';
   struct ecma_node *node = NULL;
@@ -369,7 +370,7 @@ static bool ecma_number(struct ecma_parser *s, uint32_t *value) {
   return s->p > from;
 }
 
-/* Parses a quantifier, if there is one; "{,2}" and "{x}" are none. */
+/* Parses a quantifier, if there is one; "{,2}" and "{x}" are not quantifiers. */
 static bool ecma_quantifier(struct ecma_parser *s, uint32_t *min, uint32_t *max) {
   const char *from = s->p;
   char c = s->p < s->end ? *s->p : '\0';

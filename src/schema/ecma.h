@@ -16,36 +16,37 @@
 
 #include <stdint.h>
 
-#define ECMA_NO_END UINT32_MAX /* of a repetition */
+#define ECMA_NO_END UINT32_MAX /* the `max` of an open-ended repetition */
 
 enum {
-  ECMA_REPEAT_MAX = 65535, /* what PCRE2 takes */
-  ECMA_MEMBER_RANGES = 11  /* of one member at most */
+  ECMA_REPEAT_MAX = 65535, /* as many as PCRE2 takes */
+  ECMA_MEMBER_RANGES = 11  /* most ranges of one member */
 };
 
 enum ecma_kind {
-  ECMA_SEQ,    /* all kids; of none: the empty text */
+  ECMA_SEQ,    /* all kids in order; without kids: the empty text */
   ECMA_ALT,    /* one kid */
   ECMA_CLASS,  /* one character */
   ECMA_REPEAT, /* its kid, min to max times */
   ECMA_GROUP,  /* its kid, captured as `number` */
   ECMA_BACK,   /* the text of group `number` once more */
-  ECMA_LOOK,   /* its kid matches, or not, ahead or behind */
+  ECMA_LOOK,   /* looks whether its kid matches ahead or behind */
   ECMA_BEGIN,
   ECMA_END,
-  ECMA_EDGE /* of a word, or not */
+  ECMA_EDGE /* word boundary */
 };
 
 struct ecma_range {
   uint32_t low, high;
 };
 
-/* A member of a class: a range, one of the sets d D w W s S, or a Unicode property p P. */
+/* A member of a class is a range, one of the sets d D w W s S, or a Unicode property p P. */
 struct ecma_member {
   const struct ecma_member *next;
   char set; /* its letter; 0: a range */
   struct ecma_range range;
-  const char *scheme; /* of a property, static: "" (a category or a binary one), "sc:", "scx:" */
+  /* kind of property, static: "" (a category or a binary property), "sc:", "scx:" */
+  const char *scheme;
   struct str name;
 };
 
@@ -56,7 +57,7 @@ struct ecma_node {
   bool lazy;    /* REPEAT */
   uint32_t min, max;
   uint32_t number;
-  struct str name; /* of a group or of what refers to it; may be empty */
+  struct str name; /* name of the group, also in its references; may be empty */
   const struct ecma_member *members;
   const struct ecma_node *kids, *next; /* the first kid; the next kid of the same node */
 };
@@ -66,14 +67,14 @@ struct ecma_error {
   size_t offset;    /* bytes into the pattern */
 };
 
-/* NULL with *error set if it is no pattern. */
+/* Returns the root. NULL: `text` is no pattern, and *error says why. */
 const struct ecma_node *ecma_parse(struct str text, struct arena *arena, struct ecma_error *error);
 
-/* The ranges of a member, sorted; none of a property. */
+/* Lists the ranges of a member, sorted; a property has none. */
 size_t ecma_member_ranges(const struct ecma_member *member,
                           struct ecma_range out[ECMA_MEMBER_RANGES]);
 
-/* In PCRE2's syntax (schema/ecma_pcre.c). */
+/* Writes the pattern in PCRE2's syntax (schema/ecma_pcre.c). */
 void ecma_to_pcre(const struct ecma_node *root, struct buf *out);
 
 #endif

@@ -73,7 +73,8 @@ static void pcre_member(const struct ecma_member *member, struct buf *out) {
     pcre_property(member, out);
     return;
   }
-  if (member->set && strchr("DwW", member->set)) { /* the same there, and faster than ranges */
+  /* PCRE2 has them too, and matches them faster than ranges */
+  if (member->set && strchr("DwW", member->set)) {
     buf_printf(out, "\\%c", member->set);
     return;
   }
@@ -112,7 +113,7 @@ static void pcre_kids(const struct ecma_node *node, const char *between, struct 
   }
 }
 
-/* Writes a node inside parentheses or on its own, where alternatives need no parentheses. */
+/* Writes a node that is alone or inside parentheses: alternatives need none there. */
 static void pcre_inside(const struct ecma_node *node, struct buf *out) {
   if (node->kind == ECMA_ALT)
     pcre_kids(node, "|", out);

@@ -1,5 +1,5 @@
-/* Writes the ops of one node from the keywords of its schema. Their order here is the order of
- * checks and errors. */
+/* Writes the ops of one node from the keywords of its schema, in the order in which they are
+ * checked and reported. */
 #include "schema/program.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum {
   ON_STRING = 1 << JSON_STRING,
   ON_NUMBER = TYPE_NUMBER,
   ON_ANY = TYPE_ANY,
-  TABLE_FROM = 8 /* longest linear list of names */
+  TABLE_FROM = 8 /* from this many names on a table is used */
 };
 
 struct emit {
@@ -361,7 +361,7 @@ static bool has_keyword(const struct emit *e, const json_t *schema, enum keyword
 }
 
 /* Recognizes {"properties": {K: {"const": WORD}}, "required": [K]}, by which a record's `type`
- * chooses its shape: a look at one member answers it. */
+ * chooses its shape: one member then decides the condition. */
 static void note_discriminator(const struct emit *e, struct if_op *o) {
   json_t *condition = (json_t *)e->have[K_IF];
   json_t *properties = json_object_get(condition, "properties");

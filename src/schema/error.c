@@ -91,7 +91,8 @@ static bool plain_name(const char *key, size_t n) {
   return true;
 }
 
-/* A path has as many levels as the value; if it is absurdly deep, only the innermost are kept. */
+/* A path has as many levels as the value; if there are absurdly many, only the innermost are
+ * kept. */
 enum { PATH_LEVELS_MAX = 300 };
 
 static size_t path_levels(const struct path_step *path, const struct path_step **levels) {

@@ -1,5 +1,5 @@
-/* Checks `format`: dates and times (RFC 3339), addresses of hosts and mail, identifiers. URIs are
- * in schema/format_uri.c, host names in schema/format_host.c. */
+/* Checks `format`: dates and times (RFC 3339), network and mail addresses, identifiers. URIs are in
+ * schema/format_uri.c, host names in schema/format_host.c. */
 #include "schema/format.h"
 
 #include <assert.h>
@@ -87,8 +87,8 @@ static bool check_date_time(const char *text, size_t length) {
          read_time(&c) && c.p == c.end;
 }
 
-/* Reads numbers with units in the order of `units`; between two that are present, none may be
- * skipped (RFC 3339, appendix A). */
+/* Reads numbers with units in the order of `units`; no unit between two present ones may be missing
+ * (RFC 3339, appendix A). */
 static bool read_units(struct format_cursor *c, const char *units) {
   const char *last = NULL;
   while (c->p < c->end && is_decimal(*c->p)) {

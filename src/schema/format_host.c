@@ -1,8 +1,8 @@
 /* Checks `format` hostname (RFC 1123) and idn-hostname (RFC 5890 to 5893): labels, punycode,
  * contextual rules.
  *
- * The regular expression engine's Unicode tables say which characters a label may have. Rules that
- * RFC 5892 derives from NFKC are approximated by leaving out the compatibility blocks, and a
+ * The Unicode tables of the regular expression engine say which characters a label may have. Rules
+ * that RFC 5892 derives from NFKC are approximated by leaving out the compatibility blocks, and a
  * joiner's neighbours are judged by their script. */
 #include "schema/format.h"
 
@@ -28,7 +28,7 @@ static const char label_pattern[] =
     "|(?<=" VIRAMA ")[\\x{200c}\\x{200d}]|(?<=\\p{Arabic})\\x{200c}(?=\\p{Arabic})"
     "|\\x{30fb})+$";
 
-/* RFC 5893: restricts the labels of a name with right-to-left characters. */
+/* Finds right-to-left characters: RFC 5893 restricts labels of names that have some. */
 static const char rtl_pattern[] = "[\\p{bc:R}\\p{bc:AL}\\p{bc:AN}]";
 static const char bidi_pattern[] =
     "^(?:(?!.*\\p{bc:EN}.*\\p{bc:AN})(?!.*\\p{bc:AN}.*\\p{bc:EN})[\\p{bc:R}\\p{bc:AL}]"
@@ -115,7 +115,7 @@ static size_t puny_decode(const char *text, size_t length, uint32_t *points) {
   return n;
 }
 
-/* Encodes to `out`, without "xn--"; returns the length, at most LABEL_BYTES_MAX + 1. */
+/* Encodes to `out`, without "xn--". Returns the length; LABEL_BYTES_MAX + 1: too long. */
 static size_t puny_encode(const uint32_t *points, size_t n, char *out) {
   size_t length = 0, done = 0;
   for (size_t i = 0; i < n; i++)
@@ -160,11 +160,11 @@ static size_t puny_encode(const uint32_t *points, size_t n, char *out) {
 
 /* --- labels --- */
 
-/* A name while it is read: its labels in Unicode, and its length on the wire. */
+/* Holds a name being read: its labels in Unicode, and its length on the wire. */
 struct name {
   char text[4 * (HOST_BYTES_MAX + 2)];
   size_t length;
-  size_t wire; /* bytes, with a dot after each label */
+  size_t wire; /* bytes, with a dot counted after each label */
   bool international;
 };
 

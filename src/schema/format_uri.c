@@ -2,8 +2,8 @@
  * 6570). */
 #include "schema/format.h"
 
-/* Allows the characters of `allowed`, unreserved ones and percent escapes; in an IRI also those
- * beyond ASCII. */
+/* Checks that each character is in `allowed`, unreserved or percent-encoded; in an IRI also beyond
+ * ASCII. */
 static bool all_of(const char *p, size_t n, const char *allowed, bool iri) {
   for (size_t i = 0; i < n; i++) {
     char c = p[i];

@@ -28,7 +28,7 @@ static size_t lesser(size_t a, size_t b) {
 
 /* Counts the letters to change, omit, insert or swap with a neighbour. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m) {
-  size_t rows[3][ALIKE_BYTES_MAX + 1]; /* of this letter and the two before */
+  size_t rows[3][ALIKE_BYTES_MAX + 1]; /* this row of the matrix and the two before */
   for (size_t k = 0; k <= m; k++)
     rows[0][k] = k;
   for (size_t i = 1; i <= n; i++) {
@@ -53,7 +53,7 @@ static bool names_alike(struct vm *vm, struct str a, struct str b) {
   return edit_distance(x, n, y, m) <= (shorter < 3 ? 0 : 1 + shorter / 6);
 }
 
-/* Skips hints for errors that are only counted: nobody reads them. */
+/* Returns false for errors that are only counted: nobody reads their hints. */
 static bool wants_hints(const struct vm *vm) {
   return vm->errors && vm->errors->count < SCHEMA_ERRORS_MAX && vm->work >= 0;
 }
@@ -108,13 +108,13 @@ static const struct op *fixed_values(const struct schema *s, uint32_t index, int
   return NULL;
 }
 
-struct discriminator { /* a member of a branch with fixed values */
+struct discriminator { /* a member of a branch that has fixed values */
   struct str name;
   const struct op *values;
   bool required;
 };
 
-/* Finds the first such member of a branch, or the one called `name` (p NULL: any). */
+/* Finds the first discriminator of a branch, or the one called `name` (p NULL: any). */
 static bool find_discriminator(struct vm *vm, uint32_t index, struct str name, int levels,
                                struct discriminator *found) {
   const struct schema *s = vm->schema;
@@ -141,7 +141,7 @@ static bool find_discriminator(struct vm *vm, uint32_t index, struct str name, i
   return false;
 }
 
-struct kinds { /* the values of all branches, each once */
+struct kinds { /* collects the values of all branches, each once */
   const json_t *shown[KINDS_SHOWN];
   size_t count;
   bool more;

@@ -1,4 +1,4 @@
-/* Finds every subschema of a document, its resource, anchors and place, and checks the shape of its
+/* Finds every subschema of a document with its resource, anchors and place, and checks the shape of
  * keywords. */
 #include "schema/program.h"
 
@@ -87,7 +87,7 @@ static bool type_known(const json_t *name) {
   return false;
 }
 
-/* True for the name of a type, or a list of names. */
+/* Returns true for the name of a type, or a list of names. */
 static bool type_or_types(const json_t *value) {
   if (!json_is_array(value))
     return type_known(value);
@@ -106,7 +106,7 @@ static bool all_strings(const json_t *list) {
   return true;
 }
 
-/* Says what the value of a keyword must be; NULL if it is that. Subschemas check themselves. */
+/* Says what the value of a keyword must be; NULL if it already is. Subschemas check themselves. */
 static const char *shape_wrong(enum shape shape, const json_t *value) {
   switch (shape) {
   case SHAPE_ANY:
@@ -225,7 +225,7 @@ static void index_keyword(struct compiler *c, uint32_t entry, const struct keywo
     return;
   case SHAPE_PATTERN:
     if (c->schema->document_count ==
-        1) /* also where nothing refers to it; others are checked when used */
+        1) /* checked even if nothing refers to it; other schemas are checked when used */
       schema_compile_pattern(c, entry, suffix, name, json_string_value(value),
                              json_string_length(value));
     return;
@@ -327,7 +327,7 @@ bool schema_index_schema(struct compiler *c, const json_t *schema, uint32_t pare
     return schema_compile_error(c, parent, suffix, "", "a schema must be an object, true or false");
   }
   if (json_is_boolean(schema) && !entry_out)
-    return true; /* true and false are shared values: they get a place at each use */
+    return true; /* jansson shares true and false: they get a place at each use */
   if (s->entry_count >= SCHEMA_NODES_MAX)
     return schema_compile_too_complex(c, "too many subschemas");
   s->entries = xgrow(s->entries, &s->entry_capacity, s->entry_count + 1, sizeof *s->entries);

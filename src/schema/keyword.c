@@ -10,7 +10,7 @@
 #define ALL   (DIALECT_07 | DIALECT_2019 | DIALECT_2020)
 
 /* A name can appear twice, for different drafts. The later drafts keep `dependencies`, as the
- * suite's optional tests expect. */
+ * optional tests of the suite expect. */
 static const struct keyword keywords[] = {
     {"$id", K_ID, SHAPE_STRING, ALL, VOCAB_CORE},
     {"$schema", K_SCHEMA, SHAPE_STRING, ALL, VOCAB_CORE},

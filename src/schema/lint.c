@@ -9,8 +9,8 @@ struct linting {
   const json_t *doc;
   struct schema_errors *warnings;
   unsigned nodes;
-  bool bound;     /* some keyword bounds a value */
-  bool free_leaf; /* some value is neither boolean, null nor one of an enum */
+  bool bound;     /* some keyword limits a value */
+  bool free_leaf; /* some value is not a boolean, null or an enum */
 };
 
 /* --- looking at one schema --- */
@@ -53,12 +53,12 @@ static bool has_type(const json_t *type, const char *name) {
   return false;
 }
 
-/* May the value be null, so that a model can say that it has none? */
+/* Returns whether the value may be null, so that a model can say that it has none. */
 static bool takes_null(struct linting *l, const json_t *schema, int levels) {
   static const char *const choices[] = {"anyOf", "oneOf"};
   const json_t *type, *options;
   if (levels == 0 || ++l->nodes > LINT_NODES)
-    return true; /* no warning about what is too deep or too large to check */
+    return true; /* too deep or too large to check: no warning */
   schema = lint_resolve(l, schema);
   if (!json_is_object(schema))
     return json_is_true(schema);
@@ -80,7 +80,7 @@ static bool takes_null(struct linting *l, const json_t *schema, int levels) {
   return true;
 }
 
-/* True for a choice of a few values, which the schema names itself. */
+/* Returns true if the schema lists the few possible values itself. */
 static bool is_choice(struct linting *l, const json_t *schema, int levels) {
   static const char *const choices[] = {"anyOf", "oneOf"};
   if (levels == 0 || ++l->nodes > LINT_NODES)
@@ -100,7 +100,7 @@ static bool is_choice(struct linting *l, const json_t *schema, int levels) {
   return false;
 }
 
-/* True for members that a model makes up itself: it always has something for them. */
+/* Returns true for members that a model makes up itself: it always has something to say there. */
 static bool is_own_words(const char *name) {
   static const char *const names[] = {
       "reason",   "reasoning",  "rationale",   "explanation", "justification", "analysis",
@@ -115,7 +115,7 @@ static bool is_own_words(const char *name) {
   return false;
 }
 
-/* Returns "a text" and the like for a value that states a fact; NULL if it states none. */
+/* Returns "a text" and the like for a value that states a fact; NULL for other values. */
 static const char *fact_of(struct linting *l, const json_t *schema) {
   const json_t *type;
   schema = lint_resolve(l, schema);

@@ -55,7 +55,7 @@ struct place outline_join(struct walk *walk, struct place a, struct place b) {
   return (struct place){nodes, a.count + b.count};
 }
 
-/* Follows a dynamic reference to the root's resource if that has the anchor, as in a schema that
+/* Follows a dynamic reference to the root's resource if that has the anchor, as when one schema
  * extends another; otherwise to where it is defined. */
 static uint32_t reference_target(const struct schema *s, const struct op *op) {
   if (op->code == OP_DYNAMIC_REF && s->dynamic) {

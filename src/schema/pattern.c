@@ -10,15 +10,15 @@
 #include <pcre2.h>
 #include <stdio.h>
 
-/* Most patterns of real schemas are simple enough to decide without an engine. */
+/* Most patterns in real schemas are simple enough to match without an engine. */
 enum pattern_kind { KIND_REGEX, KIND_ALWAYS, KIND_PREFIX, KIND_EQUAL, KIND_CONTAINS, KIND_REPEAT };
 
 struct pattern {
   enum pattern_kind kind;
-  bool anchored;         /* tried at the first position only */
+  bool anchored;         /* tried only at the first position */
   bool quick;            /* compiled to machine code */
-  size_t literal_length; /* of KIND_REPEAT: how often */
-  char *literal;         /* of KIND_REPEAT: 256 bytes, 1 for each that may stand there */
+  size_t literal_length; /* for KIND_REPEAT the number of repetitions */
+  char *literal;         /* for KIND_REPEAT 256 bytes, 1 for each allowed byte */
   pcre2_code *code;
 };
 
@@ -89,8 +89,8 @@ static enum pattern_status compile_regex(struct pattern *p, const char *source, 
   return PATTERN_INVALID;
 }
 
-/* Compiles a class of ASCII letters, digits and their ranges, with a count and nothing else, such
- * as ^[0-9a-f]{64}$. */
+/* Compiles a class of ASCII letters, digits and ranges with a count and nothing else, such as
+ * ^[0-9a-f]{64}$. */
 static bool compile_repeat(struct pattern *p, const char *text, size_t length) {
   enum { TIMES_MAX = 1000 };
   const char *at = text + 2, *end = text + length;
@@ -191,7 +191,7 @@ void pattern_free(struct pattern *pattern) {
 
 /* --- matching --- */
 
-/* Match data and context are allocated from the scratch itself: with a compiled engine a match
+/* Match data and context are allocated from the scratch itself, so a match with a compiled engine
  * allocates nothing. */
 static void *scratch_malloc(PCRE2_SIZE size, void *data) {
   struct pattern_scratch *scratch = data;
@@ -246,9 +246,9 @@ static enum pattern_result match_regex(const struct pattern *p, struct pattern_s
                                        const char *text, size_t length) {
   enum { FEW_STEPS = 500, STEPS_A_UNIT = 400, SLOW = 10 }; /* measured: 7 to 40 times */
   scratch_prepare(scratch);
-  /* The engine counts steps anew at each start position, so the limit shrinks as the text grows. It
-   * gets few steps first, which nearly always suffice and cost little of the caller's budget even
-   * if all are used, and many only after that. */
+  /* The engine counts steps anew at each start position, so the limit shrinks as the text grows. At
+   * first it gets few steps, which nearly always suffice and cost the caller's budget little. It
+   * gets many only if those run out. */
   size_t starts = p->anchored ? 1 : length + 1;
   size_t most = PATTERN_TOTAL_STEPS_MAX / starts + 1;
   most = most < PATTERN_STEPS_MAX ? most : PATTERN_STEPS_MAX;

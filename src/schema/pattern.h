@@ -18,7 +18,7 @@
 
 enum {
   PATTERN_LENGTH_MAX = 65536,       /* bytes of a pattern */
-  PATTERN_NESTING_MAX = 100,        /* levels of parentheses */
+  PATTERN_NESTING_MAX = 100,        /* levels of groups */
   PATTERN_STEPS_MAX = 100000,       /* backtracking steps from one start position */
   PATTERN_TOTAL_STEPS_MAX = 2000000 /* the same over all start positions of one text */
 };
@@ -33,7 +33,8 @@ struct pattern_error {
   char text[160];
 };
 
-/* Working memory for matches in a row; zero it before the first, deinit it after the last. */
+/* Holds working memory for successive matches; zero it before the first, deinit it after the
+ * last. */
 struct pattern_scratch {
   void *match_data;
   void *match_context;
@@ -43,25 +44,25 @@ struct pattern_scratch {
   _Alignas(16) unsigned char memory[512];
 };
 
-/* `error` may be NULL. */
+/* Compiles a pattern that pattern_free frees. `error` may be NULL. */
 enum pattern_status pattern_compile(const char *text, size_t length, struct pattern **pattern,
                                     struct pattern_error *error)
     __attribute__((warn_unused_result));
 void pattern_free(struct pattern *pattern);
 
-/* Speeds up later matches if the machine permits it; costs about 50 us, and often more memory than
- * the pattern itself, up to a few MiB. Call it before the pattern is shared. */
+/* Makes later matches faster where the machine permits it. It costs about 50 us, and often more
+ * memory than the pattern itself, up to a few MiB. Call it before the pattern is shared. */
 void pattern_speed_up(struct pattern *pattern);
-/* Its size in bytes, compiled, including what pattern_speed_up added. */
+/* Returns the compiled size in bytes, including what pattern_speed_up added. */
 size_t pattern_bytes(const struct pattern *pattern);
 
-/* The same as pattern_compile for a text in PCRE2's own syntax: for this room's constants, never
+/* Does what pattern_compile does for a text in PCRE2's own syntax: for this room's constants, never
  * for data. */
 enum pattern_status pattern_compile_engine(const char *text, size_t length,
                                            struct pattern **pattern)
     __attribute__((warn_unused_result));
 
-/* Does `pattern` match anywhere in `text` (UTF-8; invalid UTF-8 never matches)? */
+/* Tells whether `pattern` matches anywhere in `text` (UTF-8; invalid UTF-8 never matches). */
 enum pattern_result pattern_match(const struct pattern *pattern, struct pattern_scratch *scratch,
                                   const char *text, size_t length);
 void pattern_scratch_deinit(struct pattern_scratch *scratch);

@@ -1,15 +1,14 @@
-/* program.h - keywords, the compiled program, and the compiler's state; internal.
+/* program.h - defines keywords, the compiled program, and the compiler's state; internal.
  *
- * DESIGN. Compiling: documents are indexed first (schema/index.c: every subschema becomes an entry
- * with its place, its resource and its anchors, and the shape of each keyword is checked), then
- * entries that can be reached are turned into nodes (schema/compile.c), references being resolved
- * on the way (schema/refs.c), which may draw in and index further documents. Running
- * (schema/run.c): a node is a type mask and a run of ops over one instance; what belongs to one
- * walk over the members of an object or an array is one op. Everything compiled lives in one arena.
+ * DESIGN. Documents are indexed first (schema/index.c): every subschema becomes an entry with its
+ * place, resource and anchors, and the shape of each keyword is checked. Then the entries that can
+ * be reached are compiled to nodes (schema/compile.c). References are resolved on the way
+ * (schema/refs.c), which may draw in and index further documents. To run a program (schema/run.c):
+ * a node is a type mask and a run of ops over one instance; keywords that share one walk over the
+ * members of an object or array share one op. Everything compiled lives in one arena.
  *
  * Errors are found by running the same program a second time, with a list to add to: the fast path
- * pays for one branch, taken only when a check has already failed.
- */
+ * pays for one branch, taken only when a check has already failed. */
 #ifndef SEGUE_SCHEMA_PROGRAM_H
 #define SEGUE_SCHEMA_PROGRAM_H
 
@@ -150,7 +149,7 @@ enum op_code {
 
 enum { NODE_TRUE = 0, NODE_NONE = UINT32_MAX };
 
-/* Bits of a type mask: 1 << json_type, and one for reals without a fraction. */
+/* A type mask has a bit 1 << json_type for each type, and one for reals without a fraction. */
 enum {
   TYPE_INTEGRAL = 1 << 8,
   TYPE_NUMBER = 1 << JSON_INTEGER | 1 << JSON_REAL,
@@ -161,7 +160,7 @@ enum {
 struct op {
   uint8_t code;
   uint8_t applies;     /* type mask without TYPE_INTEGRAL */
-  uint16_t index;      /* free for the op: which dynamic name, ... */
+  uint16_t index;      /* depends on the op: which dynamic name, ... */
   uint32_t node;       /* the subschema, where there is one */
   const char *keyword; /* static: for messages */
   union {
@@ -181,12 +180,12 @@ struct op {
 };
 
 struct node {
-  uint32_t first;    /* into ops */
-  uint32_t count;    /* of ops; 0: the type mask is all */
+  uint32_t first;    /* index into ops */
+  uint32_t count;    /* number of ops; 0: the type mask is all there is */
   uint16_t types;    /* type mask */
   uint8_t tracks;    /* 1: has unevaluated*, so it keeps track of members */
   uint32_t resource; /* for the dynamic scope */
-  uint32_t entry;    /* its place */
+  uint32_t entry;    /* its place in the schema */
 };
 
 struct enum_string {
@@ -195,13 +194,13 @@ struct enum_string {
 };
 struct enum_op {
   const json_t *all;           /* array */
-  struct enum_string *strings; /* sorted by nothing; looked up in `table` if many */
+  struct enum_string *strings; /* unsorted; looked up in `table` if many */
   uint32_t string_count;
   uint32_t *table; /* string index + 1; NULL if few */
   uint32_t table_mask;
   int64_t *integers;
   uint32_t integer_count;
-  const json_t **others; /* neither string, integer, true, false nor null */
+  const json_t **others; /* values other than strings, integers, true, false and null */
   uint32_t other_count;
   uint8_t simple; /* mask of true, false, null */
 };
@@ -223,7 +222,7 @@ struct object_op {
   uint32_t *table; /* property index + 1; NULL if few */
   uint32_t table_mask;
   uint64_t required_mask;
-  struct enum_string *required_rest; /* what does not fit the mask */
+  struct enum_string *required_rest; /* required names that the mask has no bits for */
   uint32_t required_rest_count;
   struct pattern_property *patterns;
   uint32_t pattern_count;
@@ -251,7 +250,7 @@ struct list_op {
 };
 struct if_op {
   uint32_t condition, then_node, else_node;
-  const char *key; /* the condition is: an object's member `key` is `word`; or NULL */
+  const char *key; /* the condition is that an object's member `key` is `word`; or NULL */
   struct str word;
 };
 struct dependency_op {
@@ -268,12 +267,12 @@ struct schema_resource {
   uint32_t document;
   uint8_t dialect;
   uint8_t vocabularies;
-  bool used; /* has nodes */
+  bool used; /* it has nodes */
 };
 struct schema_entry {
   const json_t *schema;
-  const char *suffix; /* JSON Pointer from the parent entry */
-  uint32_t parent;    /* entry; itself if it is a document's root */
+  const char *suffix; /* JSON Pointer below the parent entry */
+  uint32_t parent;    /* entry; a document's root is its own parent */
   uint32_t resource;
   uint32_t node;
 };
@@ -296,7 +295,7 @@ struct schema {
   size_t document_count, document_capacity;
   struct pattern **patterns; /* owned */
   size_t pattern_count, pattern_capacity;
-  size_t pattern_bytes; /* of all of them, compiled */
+  size_t pattern_bytes; /* total of all patterns, compiled */
   uint32_t *dynamic; /* [name * resource_count + resource] -> node; NULL if no dynamic reference is
                         used */
   size_t dynamic_count;
@@ -319,7 +318,7 @@ struct compiler {
   size_t dynamic_name_count, dynamic_name_capacity;
   uint32_t *queue; /* entries whose nodes are to be compiled */
   size_t queue_count, queue_capacity, queue_done;
-  bool misshapen; /* a keyword has a value of the wrong kind: nothing more may be compiled */
+  bool misshapen; /* a keyword's value has the wrong kind: nothing more may be compiled */
 };
 
 /* Reports an error of the schema at `suffix` below `entry`. Always returns false. */
@@ -328,12 +327,12 @@ bool schema_compile_error(struct compiler *c, uint32_t entry, const char *suffix
     __attribute__((format(printf, 5, 6)));
 bool schema_compile_too_complex(struct compiler *c, const char *what);
 
-/* Both for callers that also look at the indexed documents; c->opts and c->errors are set before.
- * c->schema belongs to the caller, who calls schema_free, also if it failed. */
+/* These two also serve callers that look at the indexed documents; c->opts and c->errors are set
+ * before. The caller owns c->schema and calls schema_free, also after a failure. */
 bool schema_compiler_run(struct compiler *c, const json_t *doc);
 void schema_compiler_deinit(struct compiler *c);
-/* The keywords of an entry that its dialect and vocabularies know, by keyword_id; of `true` and
- * `false` none. */
+/* Gets the keywords of an entry, by keyword_id, that its dialect and vocabularies know; `true` and
+ * `false` have none. */
 void schema_entry_keywords(const struct schema *s, uint32_t entry,
                            const json_t *have[KEYWORD_COUNT]);
 
@@ -346,13 +345,13 @@ bool schema_index_schema(struct compiler *c, const json_t *schema, uint32_t pare
 bool schema_index_find(const struct compiler *c, const json_t *schema, uint32_t *entry);
 bool schema_anchor_find(const struct map *map, uint32_t resource, const char *name, size_t length,
                         uint32_t *entry);
-/* "/keyword/member", escaped, in the arena; `member` may be NULL. */
+/* Returns "/keyword/member", escaped, in the arena; `member` may be NULL. */
 char *schema_pointer_suffix(struct compiler *c, const char *keyword, const char *member);
 
 /* schema/refs.c */
 struct target {
   uint32_t entry;
-  const char *dynamic_name; /* the anchor it led to is dynamic (arena), else NULL */
+  const char *dynamic_name; /* the dynamic anchor that led to it (arena), else NULL */
 };
 bool schema_ref_resolve(struct compiler *c, uint32_t entry, const char *keyword,
                         const char *reference, struct target *target);
@@ -363,7 +362,7 @@ bool schema_dialect_find(struct compiler *c, const char *uri, uint8_t *dialect,
 struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
                                        const char *keyword, const char *text, size_t length);
 bool schema_compile_stopped(
-    const struct compiler *c); /* out of memory or too complex: no use in going on */
+    const struct compiler *c); /* out of memory or too complex: it is no use going on */
 uint32_t schema_compile_node_of(struct compiler *c, uint32_t entry);
 uint32_t schema_compile_child(struct compiler *c, uint32_t entry, const json_t *schema,
                               const char *keyword, const char *member);
@@ -371,7 +370,8 @@ struct op *schema_compile_op(struct compiler *c, enum op_code code, unsigned app
                              const char *keyword);
 bool schema_compile_entry(struct compiler *c, uint32_t entry);
 
-/* For tables of names in a program: hashing the ends of a name is quick and distinguishes most. */
+/* Hashes a name for the tables of a program: its two ends are quick to hash and tell most names
+ * apart. */
 static inline uint32_t bytes_hash(const char *bytes, size_t length) {
   uint64_t a = 0, b = 0;
   if (length >= 8) {

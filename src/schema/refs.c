@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIALECT_LEVELS_MAX = 8 }; /* levels of metaschemas that describe metaschemas */
+enum { DIALECT_LEVELS_MAX = 8 }; /* metaschemas may describe metaschemas this deep */
 
 static json_t *document_find(struct compiler *c, const char *uri) {
   const struct schema_registry *registry = c->opts ? c->opts->registry : NULL;
@@ -45,7 +45,7 @@ static const struct {
 };
 
 static const struct {
-  const char *name; /* after ".../vocab/" */
+  const char *name; /* what follows ".../vocab/" */
   uint8_t vocabulary;
 } vocabularies_known[] = {
     {"core", VOCAB_CORE},
@@ -78,7 +78,7 @@ static bool vocabularies_read(const json_t *list, uint8_t dialect, uint8_t *voca
     found |= one;
   }
   if (dialect == DIALECT_2019 && found & VOCAB_APPLICATOR)
-    found |= VOCAB_UNEVALUATED; /* they were one vocabulary then */
+    found |= VOCAB_UNEVALUATED; /* 2019-09 has one vocabulary for both */
   *vocabularies = (uint8_t)found;
   return true;
 }
@@ -105,7 +105,8 @@ bool schema_dialect_find(struct compiler *c, const char *uri, uint8_t *dialect,
   return ok;
 }
 
-/* Finds the resource of an absolute URI without fragment. NODE_NONE: none, or a failure. */
+/* Finds the resource of an absolute URI without fragment. NODE_NONE: there is none, or it
+ * failed. */
 static uint32_t ref_resource(struct compiler *c, const char *uri,
                              const struct schema_resource *from) {
   uint32_t resource;
@@ -145,7 +146,7 @@ static const json_t *ref_member(const json_t *value, const struct buf *token) {
 /* Follows `pointer` from entry `from`. A target that no known keyword leads to is indexed now. */
 static bool pointer_find(struct compiler *c, uint32_t from, const char *pointer, uint32_t *entry) {
   const json_t *at = c->schema->entries[from].schema;
-  const char *rest = pointer; /* of the pointer, below the entry `from` */
+  const char *rest = pointer; /* the part of the pointer below the entry `from` */
   struct buf token = {0};
   const char *p = pointer;
   while (at && *p == '/') {

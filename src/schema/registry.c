@@ -1,4 +1,4 @@
-/* Keeps the documents that references may lead to, by URI. */
+/* Keeps the documents, by URI, that references may lead to. */
 #include "schema/support.h"
 
 #include <assert.h>

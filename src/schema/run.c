@@ -92,7 +92,8 @@ static bool run_dynamic(struct vm *vm, const struct op *op, const json_t *value,
   const struct schema *s = vm->schema;
   uint32_t node = op->node;
   const struct scope *scope = vm->scope;
-  for (int64_t n = 1; scope; scope = scope->outer, n++) { /* the outermost scope that has it wins */
+  /* the outermost scope with the anchor wins */
+  for (int64_t n = 1; scope; scope = scope->outer, n++) {
     uint32_t found = s->dynamic[op->index * s->resource_count + scope->resource];
     if (found != NODE_NONE)
       node = found;
@@ -206,7 +207,8 @@ static bool run_ops(struct vm *vm, const struct node *node, const json_t *value,
   return ok;
 }
 
-/* Runs a node with marks of its own, for unevaluated*; only a valid value passes them up. */
+/* Runs a node with marks of its own, for unevaluated*; they are passed up only if the value is
+ * valid. */
 static bool run_tracked(struct vm *vm, const struct node *node, const json_t *value,
                         struct marks *outer) {
   struct marks marks;
@@ -313,7 +315,7 @@ enum schema_status schema_check(const struct schema *schema, const json_t *value
     run_schema(schema, value, errs, &limit);
     schema_errors_sort(errs, before);
     if (errs->count == before &&
-        errs->dropped == dropped) /* reporting takes more work than deciding */
+        errs->dropped == dropped) /* reporting took more work than deciding, and hit the bound */
       add_plain_error(errs, value ? "does not match the schema" : "there is no value");
   } else if (status == SCHEMA_TOO_COMPLEX) {
     add_plain_error(errs, limit);

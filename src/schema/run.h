@@ -1,4 +1,4 @@
-/* run.h - the state of one check, shared by its ops; errors and their words; internal. */
+/* run.h - holds the state of one check, shared by its ops, and the wording of errors; internal. */
 #ifndef SEGUE_SCHEMA_RUN_H
 #define SEGUE_SCHEMA_RUN_H
 
@@ -6,7 +6,7 @@
 
 /* --- running --- */
 
-struct path_step { /* one level of the instance's path */
+struct path_step { /* one level of the path into the instance */
   const struct path_step *up;
   const char *key; /* NULL: an index */
   size_t n;        /* length of the key, or the index */
@@ -15,7 +15,7 @@ struct scope {
   const struct scope *outer;
   uint32_t resource;
 };
-struct marks { /* which members of one object or array were evaluated */
+struct marks { /* tells which members of one object or array were evaluated */
   uint64_t few;
   uint64_t *many; /* used if there are more than 64 members */
   size_t count;
@@ -45,7 +45,7 @@ static inline bool member_ok(struct vm *vm, uint32_t index, const json_t *value,
   return schema_run_member(vm, index, value, key, n);
 }
 
-/* The property of that name, or NULL. */
+/* Returns the property of that name, or NULL. */
 const struct property *schema_find_property(struct vm *vm, const struct object_op *o,
                                             const char *key, size_t length);
 bool schema_run_object(struct vm *vm, const struct node *node, const struct op *op,
@@ -78,7 +78,7 @@ static inline bool marks_has(const struct marks *marks, size_t index) {
 /* Adds an error, unless it is there already. Takes the four texts. */
 bool schema_errors_add(struct schema_errors *errors, char *path, char *pointer, char *schema_path,
                        const char *keyword, char *message);
-/* Sorts those from `from` on by place, keeping the order of finding at each. */
+/* Sorts the errors from `from` on by place; errors of one place keep their order. */
 void schema_errors_sort(struct schema_errors *errors, size_t from);
 void schema_path_text(const struct path_step *path, struct buf *out);
 void schema_pointer_text(const struct path_step *path, struct buf *out);
@@ -93,16 +93,15 @@ void schema_found_text(const json_t *value, struct buf *out); /* what is there *
 void schema_report(struct vm *vm, const struct node *node, const struct op *op,
                    const json_t *value);
 /* schema/hint.c */
-/* A property that `value` lacks and that `name` may have meant, a letter or two apart or spelled
- * with other separators; NULL: none. */
+/* Returns a property that `value` lacks and that `name` may have meant, a letter or two apart or
+ * spelled with other separators; NULL: none. */
 const struct property *schema_missing_like(struct vm *vm, const struct object_op *o,
                                            const json_t *value, struct str name);
-/* The same for a missing `name`, among the undeclared members; p NULL: none.
- */
+/* Does the same for a missing `name`, among the undeclared members; p NULL: none. */
 struct str schema_unknown_like(struct vm *vm, const struct object_op *o, const json_t *value,
                                struct str name);
-/* If no branch of anyOf or oneOf holds, and all fix the value of one member: reports those values
- * if the member has none of them. */
+/* Reports the values that the branches of anyOf or oneOf allow for one member, if no branch holds,
+ * all fix that member's value, and the member has none of them. */
 bool schema_report_discriminator(struct vm *vm, const struct node *node, const struct op *op,
                                  const json_t *value);
 void schema_report_text(struct vm *vm, const struct node *node, const char *suffix,

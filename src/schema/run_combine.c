@@ -30,7 +30,7 @@ struct closest {
   uint32_t branch;
   size_t errors;
   struct buf line;
-  uint32_t fitting; /* branches whose fixed values (const, enum) agree */
+  uint32_t fitting; /* branches that accept the members with fixed values (const, enum) */
   uint32_t fitting_branch;
 };
 
@@ -65,7 +65,7 @@ static void try_branch(struct vm *vm, const struct list_op *list, uint32_t i, co
   schema_errors_deinit(&inner);
 }
 
-/* Explains why no branch matches. If only one can be meant, its own errors say it best. */
+/* Explains why no branch matches. If only one can have been meant, its own errors say it best. */
 static void explain_none(struct vm *vm, const struct node *node, const struct op *op,
                          const json_t *value) {
   const struct list_op *list = op->u.list;

@@ -29,7 +29,7 @@ static void report_missing(struct vm *vm, const struct node *node, const struct 
   buf_puts(&message, "the required property ");
   schema_quote_text(name.p, name.n, &message);
   buf_puts(&message, " is missing");
-  if (!o->additional_is_false) /* otherwise the error about the extra member says it */
+  if (!o->additional_is_false) /* else the error about the extra member says it */
     like = schema_unknown_like(vm, o, value, name);
   if (like.p) {
     buf_puts(&message, " (is ");

@@ -1,4 +1,5 @@
-/* support.h - URIs, values, formats and documents, for the other files of the room; internal. */
+/* support.h - declares URIs, values, formats and documents for the other files of the room;
+ * internal. */
 #ifndef SEGUE_SCHEMA_SUPPORT_H
 #define SEGUE_SCHEMA_SUPPORT_H
 
@@ -16,9 +17,9 @@
 
 /* --- URIs (schema/uri.c), RFC 3986 --- */
 
-/* `reference` resolved against `base`, with its fragment, in *out. */
+/* Resolves `reference` against `base`, with its fragment, into *out. */
 void schema_uri_resolve(const char *base, const char *reference, struct buf *out);
-/* Length up to the '#', or all of it. */
+/* Returns the length up to the '#', or all of it. */
 size_t schema_uri_without_fragment(const char *uri);
 /* Percent-decodes; the result is NUL-terminated. */
 void schema_uri_decode(const char *bytes, size_t length, struct buf *out);
@@ -26,35 +27,36 @@ void schema_uri_decode(const char *bytes, size_t length, struct buf *out);
 /* --- values (schema/value.c) --- */
 
 bool schema_value_is_integral(const json_t *value); /* a number without a fraction */
-/* -1, 0, 1; exact between 64-bit integers and doubles. Both are numbers. */
+/* Returns -1, 0 or 1, exact between 64-bit integers and doubles. Both are numbers. */
 int schema_value_compare(const json_t *a, const json_t *b);
 int schema_value_compare_mixed(json_int_t a, double b);
-/* Magnitude = mantissa * 10^exponent, from the shortest decimal text of the number: what its author
- * wrote. */
+/* The magnitude is mantissa * 10^exponent, from the shortest decimal text of the number, which is
+ * what its author wrote. */
 struct decimal {
   uint64_t mantissa;
   int exponent;
 };
 struct decimal schema_value_decimal(double number);
 bool schema_value_multiple_of(const json_t *value, const json_t *divisor);
-/* More than `levels` arrays and objects inside each other? */
+/* Returns whether arrays and objects are nested more than `levels` deep. */
 bool schema_value_too_deep(const json_t *value, int levels);
-/* Reduces `work`; when that is used up, or the values are too deep, work is below 0 and the answer
- * is false. */
+/* Reduces `work`. If it is used up, or the values are too deep, `work` is below 0 and the answer is
+ * false. */
 bool schema_value_equal(const json_t *a, const json_t *b, int64_t *work);
-/* Is no item equal to another? If not, `first` and `second` are. */
+/* Returns whether no two items are equal; if not, `first` and `second` are the indexes of two that
+ * are. */
 bool schema_value_unique(const json_t *array, size_t *first, size_t *second, int64_t *work);
 
 /* --- formats (schema/format.c) --- */
 
 typedef bool (*format_check)(const char *text, size_t length);
 format_check schema_format_find(const char *name);
-const char *schema_format_form(const char *name); /* of a known one: what to write */
+const char *schema_format_form(const char *name); /* tells how a known one is written */
 
 /* --- metaschemas and the registry (schema/meta.c, schema/registry.c) --- */
 
 const char *schema_metaschema_text(const char *uri); /* NULL if it is none */
-/* A new reference or NULL. */
+/* Returns a new reference, or NULL. */
 json_t *schema_registry_find(const struct schema_registry *registry, const char *uri);
 
 #endif

@@ -8,11 +8,12 @@
 #include <string.h>
 
 enum {
-  TEXT_DEPTH_MAX = 48, /* deeper texts are left to those who build a tree */
-  TEXT_MATCHES = 8,    /* texts that are remembered */
+  TEXT_DEPTH_MAX = 48, /* deeper texts are left to the code that builds trees */
+  TEXT_MATCHES = 8,    /* most remembered matches */
   TEXT_GUESSES = 512,
-  TEXT_HOPS = 8, /* references that are followed at once */
-  TEXT_FEW = 3   /* so few properties are looked up one by one, instead of walking the members */
+  TEXT_HOPS = 8, /* references followed at a time */
+  /* up to this many properties are looked up one by one, without a walk over the members */
+  TEXT_FEW = 3
 };
 
 enum text_verdict { TEXT_NO, TEXT_YES, TEXT_UNSURE };
@@ -36,7 +37,7 @@ struct schema_reader {
   struct buf decoded;
   int depth;
   struct text_object root;
-  struct text_plans plans; /* of roots that were taken */
+  struct text_plans plans; /* plans for roots that were taken */
   struct text_trace trace;
   struct schema_member members[TEXT_MEMBERS_MAX];
 };
@@ -49,15 +50,15 @@ static enum text_verdict said(bool ok) {
   return ok ? TEXT_YES : TEXT_NO;
 }
 
-/* Builds the value and checks it as schema.h does. This is rare. */
+/* Builds the value and checks it as schema.h does, which is rare. */
 static enum text_verdict built(struct schema_reader *r, uint32_t index, struct text_value *v) {
   size_t from = (size_t)(v->text.p - r->scan.text) - (v->type == JSON_STRING);
   struct jscan_result found;
   size_t levels = 0;
   for (size_t i = 0; !v->read && i < v->text.n; i++)
     levels += v->text.p[i] == '{' || v->text.p[i] == '[';
-  if (levels > JSCAN_DEPTH_MAX - TEXT_DEPTH_MAX || /* perhaps so deep that all is refused */
-      jscan_value(&r->scan, from, &found) != JSCAN_OK)
+  /* so deep that the value might be refused altogether */
+  if (levels > JSCAN_DEPTH_MAX - TEXT_DEPTH_MAX || jscan_value(&r->scan, from, &found) != JSCAN_OK)
     return TEXT_UNSURE;
   bool ok = schema_run_node(&r->vm, index, found.value, NULL);
   json_decref(found.value);
@@ -67,7 +68,7 @@ static enum text_verdict built(struct schema_reader *r, uint32_t index, struct t
   return said(ok);
 }
 
-/* Asks the branches of allOf, anyOf and oneOf, whatever the subject is. */
+/* Asks the branches of allOf, anyOf and oneOf, whatever kind of value they are about. */
 struct text_asked {
   enum text_verdict (*branch)(struct schema_reader *r, uint32_t index, void *subject);
   void *subject;
@@ -98,7 +99,7 @@ static enum text_verdict branch_ok(struct schema_reader *r, uint32_t index, void
 
 /* --- strings, numbers and words --- */
 
-/* Remembers what matched last: times of records and the like repeat. */
+/* Matches, and remembers what matched last: times and the like repeat in records. */
 static bool pattern_ok(struct schema_reader *r, const struct pattern *pattern, struct str text) {
   struct text_match *last = &r->matches[(uintptr_t)pattern / 64 % TEXT_MATCHES];
   if (last->pattern == pattern && str_eq((struct str){last->text, last->n}, text))
@@ -120,7 +121,7 @@ static bool word_in(const struct enum_op *o, const struct text_value *v, struct 
   return false;
 }
 
-/* Checks a decoded string, `text`. Unsure: a tree has to be built. */
+/* Checks the decoded string `text`. Unsure: a tree has to be built. */
 static enum text_verdict scalar_op(struct schema_reader *r, const struct op *op,
                                    const struct text_value *v, struct str text) {
   bool integer = v->type == JSON_INTEGER;
@@ -282,7 +283,7 @@ static const struct property *text_property(struct schema_reader *r, const struc
   return p;
 }
 
-/* The node behind references: schemas name the same one in several places. */
+/* Returns the node behind references: several places of a schema may refer to one. */
 static uint32_t referred(const struct schema_reader *r, uint32_t index) {
   const struct schema *schema = r->vm.schema;
   for (int hops = 0; hops < TEXT_HOPS; hops++) {
@@ -296,7 +297,7 @@ static uint32_t referred(const struct schema_reader *r, uint32_t index) {
   return index;
 }
 
-/* Asks a node about a member, and remembers it of the root. */
+/* Asks a node about a member, and traces the answer if the object is the root. */
 static enum text_verdict traced_ok(struct schema_reader *r, uint32_t index,
                                    struct text_object *object, const struct text_value *at) {
   size_t i = (size_t)(at - object->values);
@@ -309,7 +310,8 @@ static enum text_verdict traced_ok(struct schema_reader *r, uint32_t index,
   return verdict;
 }
 
-/* Looks up the properties instead: a condition looks at one or two members of many. */
+/* Checks an object by looking up its properties: a condition looks at one or two of many
+ * members. */
 static enum text_verdict few_ok(struct schema_reader *r, const struct object_op *o,
                                 struct text_object *object) {
   for (uint32_t i = 0; i < o->count; i++) {
@@ -360,7 +362,7 @@ static bool has_dependencies(const struct dependency_op *o, struct text_object *
 
 static enum text_verdict members_of(struct schema_reader *r, uint32_t index, void *object);
 
-/* Finds the member by which conditions tell objects apart: many in a row use the same one. */
+/* Finds the member by which conditions tell objects apart. Many in a row use the same one. */
 static const struct text_value *text_kind(struct text_object *object, const char *key) {
   bool same = object->kind_key != NULL && strcmp(object->kind_key, key) == 0;
   if (!same) {
@@ -370,7 +372,7 @@ static const struct text_value *text_kind(struct text_object *object, const char
   return object->kind;
 }
 
-/* Remembers what a condition found of the root. A member that is missing says so by its key. */
+/* Traces what a condition found in the root. A missing member shows in the keys. */
 static void note_word(struct schema_reader *r, const struct text_object *object,
                       const struct text_value *v, struct str word, bool same) {
   if (object != &r->root || v == NULL)
@@ -397,7 +399,7 @@ static enum text_verdict either(struct schema_reader *r, const struct if_op *o,
   return next == NODE_NONE ? TEXT_YES : members_of(r, next, object);
 }
 
-/* True for a branch that asks for another kind of object: records have one for each type. */
+/* Returns true for a branch about another kind of object: records have one for each type. */
 static bool is_for_others(struct schema_reader *r, uint32_t index, struct text_object *object) {
   const struct node *node = &r->vm.schema->nodes[index];
   const struct op *op = &r->vm.schema->ops[node->first];
@@ -519,7 +521,7 @@ void schema_reader_free(struct schema_reader *r) {
   free(r);
 }
 
-/* Asks what a plan says was asked of such an object before. */
+/* Asks about this object what the plan recorded of an earlier one. */
 static bool plan_passes(struct schema_reader *r, const struct text_plan *plan) {
   for (size_t i = 0; i < plan->step_count; i++) {
     const struct plan_step *step = &plan->steps[i];
@@ -548,7 +550,7 @@ bool schema_reader_takes(struct schema_reader *r, struct str text) {
   r->depth = 0;
   if (is_planned(r, text.n))
     return r->vm.trouble == SCHEMA_OK;
-  if (r->vm.trouble != SCHEMA_OK) /* the program would meet it, too */
+  if (r->vm.trouble != SCHEMA_OK) /* the program would meet it too */
     return false;
   r->vm.work = SCHEMA_WORK_MAX;
   text_trace_begin(&r->trace);

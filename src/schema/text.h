@@ -5,10 +5,10 @@
  *   if (schema_reader_takes(r, text)) ... r's members ...     any number of times
  *   schema_reader_free(r);
  *
- * A text is taken if it is one object (RFC 8259, as json/scan.h reads it) and nothing else, has no
- * member twice at any depth, and is valid. If it is not taken, this module does not say why: build
- * the value and check it with schema.h, which knows every keyword. A text that is not taken costs
- * at most twice as much as one that is. A reader remembers what was asked of objects with the same
+ * A text is taken if it is one object (RFC 8259, as json/scan.h reads it) and nothing else, repeats
+ * no member name at any depth, and is valid. If it is not taken, this module does not say why:
+ * build the value and check it with schema.h, which knows every keyword. Such a text costs at most
+ * twice as much as one that is taken. A reader remembers what was asked of objects with the same
  * members, so the first objects of each kind take longest. */
 #ifndef SEGUE_SCHEMA_TEXT_H
 #define SEGUE_SCHEMA_TEXT_H
@@ -16,10 +16,10 @@
 #include "base/str.h"
 #include "schema/schema.h"
 
-/* A member of the object that was taken last; borrows its text. */
+/* Holds a member of the object that was taken last, and borrows its text. */
 struct schema_member {
   struct str key, value; /* as in the text; strings without their quotes */
-  json_type type;        /* of true and false: which */
+  json_type type;        /* true and false are types of their own */
   bool escaped;          /* there are escapes in the string */
 };
 
@@ -29,7 +29,7 @@ struct schema_reader *schema_reader_new(const struct schema *schema);
 void schema_reader_free(struct schema_reader *r); /* accepts NULL */
 
 bool schema_reader_takes(struct schema_reader *r, struct str text);
-/* In their order, until the next text. */
+/* Returns the members in their order; valid until the next text. */
 const struct schema_member *schema_reader_members(const struct schema_reader *r, size_t *count);
 
 #endif

@@ -12,7 +12,7 @@ size_t text_space(const struct jscan *js, size_t at) {
   return at;
 }
 
-/* Returns the place after the closing bracket of the one at `at`; 0 if it is not closed. */
+/* Returns the place after the bracket that closes the one at `at`; 0 if there is none. */
 static size_t text_cross(const struct jscan *js, size_t at) {
   size_t depth = 0;
   bool escaped;
@@ -115,7 +115,7 @@ struct text_value *text_member(struct text_object *o, struct str key) {
   return NULL;
 }
 
-/* Adds a member. False: its name is already there, or there are too many. */
+/* Adds a member. Returns false if its name is a duplicate, or there are too many. */
 static bool add_key(struct text_object *o, struct str key) {
   unsigned kind = (unsigned)key.n * 37;
   if (key.n > 0)

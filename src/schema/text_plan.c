@@ -27,7 +27,7 @@ static bool is_settled(const struct text_trace *t, size_t member) {
   return false;
 }
 
-/* A text that is one word is no other: nothing else need be known of it. */
+/* A text that is one word is no other, so nothing else need be known about it. */
 void text_trace_word(struct text_trace *t, size_t member, struct str word, bool same) {
   size_t kept = 0;
   if (is_settled(t, member))
@@ -82,7 +82,7 @@ void text_plans_add(struct text_plans *p, const struct text_object *object,
     return;
   for (const struct text_plan *plan = place->plans; plan != NULL; plan = plan->next)
     if (text_plan_fits(plan, object))
-      return; /* the text has white space, or a value was asked for in vain */
+      return; /* the text has white space, or an asked value is missing */
   struct text_plan *plan = arena_alloc(&p->arena, sizeof *plan);
   *plan = (struct text_plan){
       .next = place->plans,

@@ -1,11 +1,11 @@
-/* text_plan.h - remembers what a schema's program asked about an object, for the next one with the
- * same members; internal.
+/* text_plan.h - remembers what a schema's program asked about an object, for the next object with
+ * the same members; internal.
  *
- * The object's keys, and the few words that tell kinds of objects apart (conditions), determine
- * which values a program looks at. A plan records this for objects that passed: the words, and for
+ * An object's keys, and the few words that tell kinds of objects apart (conditions), determine
+ * which values a program looks at. A plan records, for an object that passed, these words, and for
  * each member's value the node that was asked and its answer. An object with the same keys in the
- * same order passes too if its words are the same and each of these nodes gives the same answer. If
- * no plan fits, the program decides.
+ * same order also passes if its words are the same and each of these nodes gives the same answer.
+ * If no plan fits, the program decides.
  *
  *   text_trace_begin(&t); ... text_trace_value, text_trace_word ...
  *   text_plans_add(&p, &object, &t)
@@ -18,22 +18,22 @@
 #include "base/arena.h"
 #include "schema/text_find.h"
 
-/* Enough for records; more only makes it slower. */
+/* These suffice for records; larger tables only make it slower. */
 enum { PLAN_STEPS_MAX = 192, PLAN_WORDS_MAX = 48, PLAN_PLACES_MAX = 1024, PLAN_KINDS_MAX = 8 };
 
-struct plan_step { /* what a node must say to a member's value */
+struct plan_step { /* says what a node must answer for a member's value */
   uint32_t node;
   uint8_t member;
   bool yes;
 };
 
-struct plan_word { /* a member's text is this, or is not */
+struct plan_word { /* says whether a member's text must be this word or another */
   struct str word; /* the schema's */
   uint8_t member;
   bool same;
 };
 
-struct text_trace { /* of one object; `over`: it cannot become a plan */
+struct text_trace { /* records one object; `over`: it cannot become a plan */
   struct plan_step steps[PLAN_STEPS_MAX];
   struct plan_word words[PLAN_WORDS_MAX];
   size_t step_count, word_count;
@@ -47,10 +47,10 @@ struct text_plan {
   size_t step_count, word_count;
 };
 
-struct plan_place { /* after some keys; a tree of all known ones */
+struct plan_place { /* stands for a sequence of keys; all known ones form a tree */
   struct str key;   /* "key": as in the text */
   struct plan_place *first, *sibling;
-  const struct text_plan *plans; /* of objects that end here */
+  const struct text_plan *plans; /* for objects that end here */
   size_t plan_count;
 };
 
@@ -68,8 +68,8 @@ void text_trace_word(struct text_trace *t, size_t member, struct str word, bool 
 void text_plans_add(struct text_plans *p, const struct text_object *object,
                     const struct text_trace *t);
 
-/* Finds the members of the object that js begins with, if its keys are known and have no white
- * space between them; *end is the offset after it. NULL: it is not known. */
+/* Finds the members of the object at the start of js, if its keys are known and have no white space
+ * between them; *end is the offset after it. NULL: they are not known. */
 const struct plan_place *text_plans_find(const struct text_plans *p, const struct jscan *js,
                                          struct text_object *object, size_t *end);
 

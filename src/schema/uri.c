@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The five parts of a reference (RFC 3986, appendix B); `p` is NULL where a part is absent. */
+/* A reference has five parts (RFC 3986, appendix B); `p` is NULL where a part is absent. */
 struct part {
   const char *p;
   size_t n;
