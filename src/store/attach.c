@@ -53,7 +53,7 @@ static bool has_hole(struct str line, uint64_t offset) {
   return false;
 }
 
-/* An attempt of a call. */
+/* Identifies an attempt of a call. */
 struct attempt {
   json_int_t call, number;
 };
@@ -68,10 +68,10 @@ static bool attach_is_type(const json_t *record, const char *type) {
   return own != NULL && strcmp(own, type) == 0;
 }
 
-/* Does a record follow, whatever its hash? Then everything before it was once sound. After a hole
- * only a record of a later batch proves that: a resume, or the end of an attempt whose start is not
- * durable yet (`open` is the last durable one), since what an attempt reports can be in the same
- * batch as its end. */
+/* Returns whether a record follows, whatever its hash: then everything before it was once sound.
+ * After a hole only a record of a later batch proves that: a resume, or the end of an attempt whose
+ * start is not yet durable (`open` is the last durable one), since an attempt's reports can be in
+ * the same batch as its end. */
 static bool record_follows(struct log_reader *r, uint64_t seq, bool hole, struct attempt open) {
   struct str line;
   while (reader_next(r, &line)) {
@@ -98,8 +98,8 @@ static bool read_failed(const struct files_log *log, const struct log_reader *r,
   return false;
 }
 
-/* True for a whole record, whatever its bytes are now: no crash leaves that, so somebody changed
- * it. It is whole if its end says so, or if it is JSON. */
+/* Returns true for a whole record, whatever its bytes are now: its end says so, or it is JSON. No
+ * crash leaves that, so somebody changed it. */
 static bool is_whole_record(const struct log_reader *r, struct str line, bool hole) {
   if (!r->whole || hole)
     return false;
@@ -112,7 +112,7 @@ static bool is_whole_record(const struct log_reader *r, struct str line, bool ho
   return whole;
 }
 
-/* Notes what a person had cut off, for the record that says so. */
+/* Notes what a person had cut off, for the record that will say so. */
 static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t bytes,
                      struct store_mend *mend, struct err *err) {
   if (bytes > LIMIT_CUT_BYTES)
@@ -130,8 +130,8 @@ static bool note_cut(const struct files_log *log, uint64_t offset, uint64_t byte
   return read || err_set(err, ERR_IO, "cannot read %s", log->base.name);
 }
 
-/* Sets aside everything from a damaged line on, if a crash leaves such a line or a person asked for
- * it. */
+/* Sets aside everything from a damaged line on, if it looks like what a crash leaves, or a person
+ * asked for it. */
 static bool mend_tail(struct files_log *log, struct log_reader *r, struct str line,
                       struct attempt open, const struct err *why, struct store_mend *mend,
                       struct err *err) {

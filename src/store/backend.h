@@ -12,14 +12,14 @@
 
 #include <time.h>
 
-/* A log as store.c knows it; a back end's own struct begins with it. */
+/* store.c knows a log as this; a back end's own struct begins with it. */
 struct store_log {
   const struct store_ops *ops;
   struct store *store;
   char *name;
-  uint64_t bytes;        /* durable ones */
-  uint64_t seq;          /* of the last durable record */
-  char hash[SHA256_HEX]; /* of the last durable record */
+  uint64_t bytes;        /* durable bytes */
+  uint64_t seq;          /* seq of the last durable record */
+  char hash[SHA256_HEX]; /* hash of the last durable record */
   bool broken;
   bool in_flight;
   uint64_t syncs;
@@ -32,9 +32,10 @@ struct store_log {
 };
 
 struct store_move {
-  uint64_t bytes;   /* of the log that is there already, sound and the same as the source's */
-  const json_t *on; /* the labels that it asks of its workers, or NULL */
-  bool begins;      /* the source goes on; false: it is set aside, and what is in transit arrives */
+  uint64_t bytes;   /* bytes of the log already at the target, sound and the same as the source's */
+  const json_t *on; /* labels that it asks of its workers, or NULL */
+  /* true: the source may still continue; false: it is set aside, and what is in transit arrives */
+  bool begins;
 };
 
 enum store_stand { STAND_NONE, STAND_GOES_ON, STAND_IN_TRANSIT, STAND_SET_ASIDE };
@@ -67,30 +68,32 @@ struct store_ops {
   void (*append)(struct store_log *log, uv_loop_t *loop);
   enum store_result (*append_now)(struct store_log *log, struct err *err);
   bool (*settle)(struct store_log *log, struct err *err);
-  /* A copy: the target takes the log in transit, where nobody can go on with it; for a move, the
-   * source is set aside, so that nobody can there any more; the log arrives. What was cut off is
-   * finished by the same copy again. log->bytes, seq and hash are what it has already. */
+  /* Copies in steps: the target takes the log in transit, where nobody can continue it; for a move,
+   * the source is set aside, so that nobody can continue it there either; then the log arrives. The
+   * same copy again finishes an interrupted one. log->bytes, seq and hash say what the target
+   * already has. */
   struct store_log *(*move_in)(struct store *store, const char *id, const struct store_move *move,
                                struct err *err);
   bool (*set_aside)(struct store_log *log, const char *to, struct err *err);
   bool (*arrive)(struct store_log *log, struct err *err);
-  /* Was the log set aside? Then also: where it is kept, and where it was moved to (place). */
+  /* Returns whether the log was set aside; then also where it is kept, and where it was moved to
+   * (place). */
   bool (*set_aside_to)(const struct store_ref *ref, struct store_ref *aside,
                        char to[STORE_NAME_BYTES]);
   enum store_stand (*stand)(const struct store_ref *ref);
-  /* Names the store, the same from everywhere on this machine. */
+  /* Names the store, the same everywhere on this machine. */
   void (*place)(const struct store *store, char out[STORE_NAME_BYTES]);
-  /* Those with that stand, which `list` leaves out; or NULL: it leaves none out. */
+  /* Lists the sessions with that stand, which `list` leaves out; NULL: `list` leaves none out. */
   bool (*list_stand)(const struct store *store, enum store_stand stand, struct store_id **ids,
                      size_t *count, struct err *err);
   json_t *(*read)(struct store_log *log, uint64_t seq, struct err *err);
-  void (*close)(struct store_log *log); /* frees what is its own, and the log */
+  void (*close)(struct store_log *log); /* frees the log and all that is its own */
 
   struct store_raw *(*raw_open)(const struct store_ref *ref, struct err *err);
-  /* Up to `max` bytes from byte `at` on; 0 at the end, -1 with errno. */
+  /* Reads up to `max` bytes from byte `at` on. Returns 0 at the end, -1 with errno. */
   ssize_t (*raw_read)(struct store_raw *raw, uint64_t at, char *out, size_t max);
   uint64_t (*raw_bytes)(const struct store_raw *raw);
-  /* Follows a log that its owner replaced: *replaced. False: it is gone. */
+  /* Follows a log that its owner replaced (*replaced). Returns false if the log is gone. */
   bool (*raw_again)(struct store_raw *raw, bool *replaced);
   bool (*raw_is_owned)(const struct store_raw *raw);
   void (*raw_close)(struct store_raw *raw);
@@ -103,9 +106,9 @@ struct store_ops {
 
   bool (*blob_put)(const struct store *store, struct str bytes, const char *sha256,
                    struct err *err);
-  /* Removes it, unless it was put, or put again, since then. False: it stays. */
+  /* Removes the blob, unless somebody put it after `since`. Returns false if it stays. */
   bool (*blob_drop)(const struct store *store, const char *sha256, time_t since);
-  /* As store_blobs_tidy; or NULL: nothing is left. */
+  /* Does what store_blobs_tidy does; NULL: nothing is ever left over. */
   void (*blobs_tidy)(const struct store *store, json_t *found);
   bool (*blob_get)(const struct store *store, const char *sha256, struct buf *out, struct err *err);
   bool (*ledger_append)(const struct store *store, const struct ledger_entry *entries, size_t n,
@@ -121,17 +124,17 @@ struct store_ops {
 
 extern const struct store_ops files_ops, postgres_ops;
 
-/* Lines of the chains beside the logs, the same for every back end: compose one after the line with
- * that hash, and read one. */
+/* The chains beside the logs have the same lines in every back end. These functions compose a line
+ * after the one with that hash, and read one. */
 void ledger_compose(const struct ledger_entry *e, uint64_t number, struct buf *out,
                     char hash[SHA256_HEX]);
 bool ledger_take(const json_t *line, struct ledger_entry *e);
 void label_compose(const struct label *l, uint64_t number, struct buf *out, char hash[SHA256_HEX]);
 bool label_take(const json_t *line, struct label *l);
 
-/* For the start of a back end's log. */
+/* Begins a back end's log. */
 void store_log_init(struct store_log *log, struct store *store, const char *name);
-/* A batch that was appended asynchronously is over. err: of what is not STORE_OK; borrowed. */
+/* Ends an asynchronous append. err says why if the result is not STORE_OK; borrowed. */
 void store_append_over(struct store_log *log, enum store_result result, const struct err *err);
 
 #endif

@@ -22,7 +22,7 @@ void files_blob_name(const struct store *store, const char *sha256, char out[STO
 }
 
 /* Makes the file that a blob is written to before it gets its name. The lock tells files_blobs_tidy
- * that its writer lives; one that was removed before it was locked is made again. -1: errno. */
+ * that its writer lives. A file that was removed before it was locked is made again. -1: errno. */
 static int make_part(const char *path) {
   enum { TRIES = 8, LOCK_MS = 1000 };
   for (int tries = 0;; tries++) {
@@ -42,7 +42,8 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
   struct stat st;
   (void)snprintf(dir, sizeof dir, "%s/blobs", store->where);
   (void)snprintf(path, sizeof path, "%s/%s", dir, sha256);
-  /* The new time tells a sweep that it is in use; if one took it meanwhile, it is written anew. */
+  /* The new time tells a sweep that the blob is in use; if a sweep took it meanwhile, it is
+   * rewritten. */
   if (stat(path, &st) == 0 && (uint64_t)st.st_size == bytes.n &&
       utimensat(AT_FDCWD, path, NULL, 0) == 0)
     return (files_sync_dir(dir) && files_sync_dir(store->where)) || /* its name may not be synced */
@@ -68,7 +69,7 @@ bool files_blob_put(const struct store *store, struct str bytes, const char *sha
   return true;
 }
 
-/* Renames the blob before looking at its time: whoever puts it meanwhile writes it anew, and an
+/* Renames the blob before looking at its time: whoever puts it after that writes it anew, and an
  * earlier put shows in its time. */
 bool files_blob_drop(const struct store *store, const char *sha256, time_t since) {
   char path[STORE_NAME_BYTES], aside[STORE_NAME_BYTES + 16];
@@ -96,14 +97,14 @@ static bool blob_is_number(const char *text) {
   return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Has nothing changed it for long? `aside`: a name given later counts, too. */
+/* Returns whether it has long been unchanged. `aside`: a later rename counts as a change too. */
 static bool blob_is_old(const struct stat *st, bool aside) {
   time_t last = aside ? st->st_ctime : st->st_mtime;
   return S_ISREG(st->st_mode) && last < time(NULL) - (time_t)(LIMIT_BLOB_PART_MS / 1000);
 }
 
-/* Removes a file that was to become a blob, if its writer is gone. The age spares those of older
- * versions, which do not lock them. */
+/* Removes a file that was to become a blob, if its writer is gone. The age limit spares files of
+ * older versions, which do not lock them. */
 static void tidy_part(int dir, const char *name) {
   struct stat st;
   int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -114,7 +115,7 @@ static void tidy_part(int dir, const char *name) {
   close(fd);
 }
 
-/* Gives a blob its name back whose removal was interrupted: a log may have named it meanwhile. */
+/* Renames a blob back whose removal was interrupted: a log may have named it meanwhile. */
 static void tidy_aside(int dir, const char *name, json_t *found) {
   char sha256[SHA256_HEX];
   struct stat st;

@@ -60,7 +60,7 @@ static void brief_wait_for(struct brief *b, const char *what, const struct recor
   copy_word(b->wait->until, sizeof b->wait->until, is_time(until) ? until : "");
 }
 
-/* Ends the wait, whatever the session records next; but that record may begin another wait. */
+/* Ends the wait, whatever the session has recorded; but the record may begin another wait. */
 static void feed_wait(struct brief *b, const struct record *record) {
   char since[sizeof b->updated];
   int64_t now;
@@ -312,12 +312,13 @@ static bool read_at(const struct log_reader *r, uint64_t from, size_t n, struct 
   return reader_read_all(r, from, out->p, n);
 }
 
-/* Everything needed of a session's first line and of most others: no tree is built from them. */
+/* Holds all that is needed of a session's first line and of most others: no tree is built from
+ * them. */
 struct glance {
   struct str ts, type, movement, hash, session, name, unique, not_after;
   int64_t seq, turn;
   bool submitted;
-  bool whole; /* more is needed, or it is not plain */
+  bool whole; /* more is needed, or the line is not plain */
 };
 
 static bool glance_plain(struct pull *at, struct glance *g, struct str *text) {
@@ -519,8 +520,8 @@ static bool feed_tail(struct brief *b, struct log_reader *r, uint64_t size, stru
   }
 }
 
-/* Readers rely on times even in a damaged log: the log's name says when it began. */
-/* Returns when a session was made, by its id: milliseconds since 1970. */
+/* Returns when a session was made, from the id in its log's name: milliseconds since 1970. Readers
+ * rely on times even in a damaged log. */
 static int64_t made_ms(const struct store_ref *ref) {
   unsigned long long high = 0, low = 0;
   char id[STORE_ID_BYTES];
@@ -567,7 +568,7 @@ static const char *why_unread(const struct log_reader *r, bool begun, const stru
   return last != NULL && last->kind != LEDGER_REMOVED ? "its records are gone: segue verify" : NULL;
 }
 
-/* A log is there for a moment before its owner has locked it. */
+/* Returns whether it was made a moment ago: its owner may not have locked it yet. */
 static bool is_just_made(const struct store_ref *ref) {
   int64_t age_ms = clock_real_ms() - made_ms(ref);
   return age_ms >= 0 && age_ms < LIMIT_START_MOMENT_MS;

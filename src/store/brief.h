@@ -1,7 +1,7 @@
 /* brief.h - a log at a glance: whose it is, how far it got, its status.
  *
  *   brief_feed(&b, record)               live, record by record from the first
- *   brief_read(&b, &ref, &err)           from a log: its first record and the last ones only
+ *   brief_read(&b, &ref, &err)           from a log: reads only its first record and the last ones
  *   brief_deinit(&b)                     accepts a zeroed one
  *
  * Nothing is proven here: no hash is checked and the middle of the log is not read (segue verify
@@ -18,73 +18,74 @@
 
 struct heads;
 
-/* The reason that keeps it from making its next call. */
+/* Says what keeps a session from making its next call. */
 struct brief_wait {
   char what[24]; /* concurrency, seats, cooldown, circuit_open, folder, or the class of an error */
-  char message[512];         /* more of it, or "" */
-  char provider[48];         /* "": not in the record that says so */
-  char since[32], until[32]; /* until "": when a place comes free */
+  char message[512];         /* details, or "" */
+  char provider[48];         /* "": the record does not name it */
+  char since[32], until[32]; /* until "": until a place comes free */
 };
 
 struct brief {
   char session[40];
-  char *workflow;          /* its name */
-  char *movement;          /* entered last, NULL before the first */
+  char *workflow;          /* workflow's name */
+  char *movement;          /* last movement entered; NULL before the first */
   char *message;           /* why it stopped or ended, or NULL */
-  char status[24];         /* running, stopped, or the outcome of its end or stop */
-  json_t *spent;           /* what it has used, as its last stop or end says; or NULL */
-  json_t *methods;         /* how its judgments were decided, as its end says; or NULL */
-  json_t *outputs;         /* what it returns, once it is complete; or NULL */
-  struct brief_wait *wait; /* while it runs, NULL: nothing keeps it */
-  json_t *questions;       /* that wait for a person, see core_question_item; or NULL */
-  char stop_reason[32];    /* of session_stop; "" otherwise */
+  char status[24];         /* running, stopped, or the outcome of its stop or end */
+  json_t *spent;           /* usage, as its last stop or end says; or NULL */
+  json_t *methods;         /* how it was judged, as its end says; or NULL */
+  json_t *outputs;         /* outputs of a complete session; or NULL */
+  struct brief_wait *wait; /* NULL: nothing keeps a running session */
+  json_t *questions;       /* open questions to a person, see core_question_item; or NULL */
+  char stop_reason[32];    /* reason in session_stop; "" otherwise */
   char started[32], updated[32];
   long turns;
-  uint64_t seq;          /* of the last record */
-  uint64_t bytes;        /* of the log, up to its last whole line; brief_read only */
-  char hash[SHA256_HEX]; /* of that record, as it says; brief_read only */
-  char *unique;          /* the key of sessions that run one at a time, or NULL */
-  char not_after[32];    /* it does not begin later; "" for none */
-  bool partial;          /* while a log's last records are read: the first of them is any */
-  bool answered;         /* a person's answer came since it stopped */
-  bool submitted;        /* to a daemon, which goes on with it */
+  uint64_t seq;          /* seq of the last record */
+  uint64_t bytes;        /* bytes of the log up to its last whole line; brief_read only */
+  char hash[SHA256_HEX]; /* hash that the record states; brief_read only */
+  char *unique;          /* key by which sessions run one at a time, or NULL */
+  char not_after[32];    /* time after which it does not begin; "" for none */
+  bool partial;   /* only the last records of a log are being read: the first one fed may be any */
+  bool answered;  /* a person has answered since it stopped */
+  bool submitted; /* submitted to a daemon, which continues it */
 };
 
 void brief_feed(struct brief *b, const struct record *record);
-/* ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
+/* Reads a log. ERR_NOT_FOUND: the log is gone or holds no whole record yet. */
 bool brief_read(struct brief *b, const struct store_ref *ref, struct err *err) MUST_CHECK;
-/* Says what a list shows of a log that brief_read cannot read; its times are that in its name.
- * Status "empty": killed before its first record was whole. "bad": its beginning was changed, or
- * the ledger knows records of it
- * (heads; NULL: it is not asked). False: it is gone, or its owner has yet to write. */
+/* Says what a list shows of a log that brief_read cannot read; its times come from its name. Status
+ * "empty": it was killed before its first record was whole. "bad": its beginning was changed, or
+ * the ledger knows records of it (heads; NULL: it is not asked). Returns false if the log is gone,
+ * or its owner has yet to write. */
 bool brief_unread(struct brief *b, const struct store_ref *ref,
                   const struct heads *heads) MUST_CHECK;
 void brief_deinit(struct brief *b);
 
-/* The earliest deadline of its questions (wall clock, ms); 0: none has one. */
+/* Returns the earliest deadline of its questions (wall clock, ms); 0: none has one. */
 int64_t brief_due_ms(const struct brief *b);
-/* Does it ask the question of that record? */
+/* Returns whether the question of that record is open. */
 bool brief_asks(const struct brief *b, uint64_t question);
 
 /* Returns "waiting" for a session that would run except for its `wait`, otherwise its status. */
 const char *brief_status(const struct brief *b);
-/* A session as the control API and `ls --json` show it (schemas/api.json, Session). message may be
- * NULL, position 0: it is not in the queue. */
+/* Returns a session as the control API and `ls --json` show it (schemas/api.json, Session). message
+ * may be NULL; position 0: it is not in the queue. */
 json_t *brief_json(const struct brief *b, const char *id, const char *log, const char *status,
                    const char *message, size_t position);
-/* Is `status` one of the comma-separated words of a filter? NULL holds all. */
+/* Returns whether `status` is among the comma-separated words of a filter. NULL matches all. */
 bool brief_wanted(const char *filter, const char *status);
-/* Can the filter match a session that has ended, or a bad one, whatever the ledger says about it?
- * */
+/* Returns whether the filter can match an ended or bad session, whatever the ledger says about
+ * it. */
 bool brief_wants_ended(const char *filter);
-/* False: it has a word that is no status. NULL is fine. */
+/* Returns false if the filter has a word that is no status. NULL is fine. */
 bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 
-/* It has ended for good; it has stopped and can be resumed. */
+/* The first returns whether it has ended for good, the second whether it has stopped and can be
+ * resumed. */
 bool brief_is_over(const struct brief *b);
 bool brief_is_stopped(const struct brief *b);
-/* True if it continues by itself when a daemon starts: submitted, not ended, and not stopped by or
- * for a user. */
+/* Returns whether a starting daemon continues it: it was submitted, has not ended, and was not
+ * stopped by or for a user. */
 bool brief_goes_on(const struct brief *b);
 
 #endif

@@ -83,7 +83,7 @@ static bool check_source(const struct store_ref *ref, struct source_end *end, st
   return ok;
 }
 
-/* Do both begin with the same `bytes` bytes? */
+/* Returns whether both begin with the same `bytes` bytes. */
 static bool begins_alike(const struct store_ref *a, const struct store_ref *b, uint64_t bytes,
                          struct err *err) {
   struct log_reader ra, rb;
@@ -156,7 +156,7 @@ static bool copy_lines(struct store *to, const struct store_ref *ref, struct sto
   return ok;
 }
 
-/* The labels that the session asks of its workers, in the target's queue, too; or NULL. */
+/* Returns the labels that the session asks of its workers, for the target's queue; or NULL. */
 static json_t *copy_labels(const struct store_ref *ref) {
   struct log_reader r;
   struct str line;
@@ -172,8 +172,8 @@ static json_t *copy_labels(const struct store_ref *ref) {
   return on;
 }
 
-/* May what the target has of the session be continued with the source's records? bytes: of it. Who
- * moves a session must own the target even if it is whole. */
+/* Returns whether the source's records may continue the target's `bytes` bytes of the session.
+ * Whoever moves a session must own the target even if it is whole. */
 static bool copy_check_target(const struct store_ref *ref, const struct store_ref *there,
                               const struct source_end *end, bool moves, uint64_t *bytes,
                               struct err *err) {
@@ -191,8 +191,8 @@ static bool copy_set_aside(struct store_log *source, const char *place, struct e
   return source == NULL || source->ops->set_aside(source, place, err);
 }
 
-/* Copies into transit, so that a part is never taken for the log. source: it is moved, and set
- * aside before it arrives; NULL: it is over, and stays. */
+/* Copies into transit, so that a part is never taken for the log. source: to be moved, and set
+ * aside before the copy arrives; NULL: the session has ended, and stays. */
 static enum copy_result copy_through(struct store *to, const struct store_ref *ref,
                                      struct store_log *source, const char *id,
                                      const struct source_end *end, struct err *err) {
@@ -233,7 +233,7 @@ static enum copy_result copy_moving(struct store *to, const struct store_ref *re
   return result;
 }
 
-/* Takes what is in transit, and lets it arrive if it is what was set aside. */
+/* Takes the log in transit, and lets it arrive if it is the one that was set aside. */
 static enum copy_result move_finish(struct store *to, const struct store_ref *aside, const char *id,
                                     struct err *err) {
   struct source_end end;

@@ -15,16 +15,16 @@
 enum copy_result {
   COPY_FAILED,
   COPY_DONE,
-  COPY_THERE, /* the same log is there already */
-  COPY_LEFT,  /* unfinished, and without `move`: err says so */
-  COPY_GONE   /* it was moved to another place before: err says so */
+  COPY_THERE, /* the target already has the same log */
+  COPY_LEFT,  /* not ended, and without `move`: err says so */
+  COPY_GONE   /* moved to another place earlier: err says so */
 };
 
 enum copy_result copy_log(struct store *to, const struct store_ref *ref, bool move,
                           struct err *err) MUST_CHECK;
 
-/* The ids of sessions that store_list leaves out: those that were moved away, and those that are
- * just being copied there; free() the array. */
+/* Lists the ids of sessions that store_list leaves out: those that were moved away, and those being
+ * copied there now; free() the array. */
 bool copy_list_aside(const struct store *store, struct store_id **ids, size_t *count,
                      struct err *err) MUST_CHECK;
 bool copy_list_in_transit(const struct store *store, struct store_id **ids, size_t *count,

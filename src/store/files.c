@@ -37,8 +37,8 @@ bool files_sync_dir(const char *dir) {
   return ok;
 }
 
-/* Makes one folder and syncs a new one's name: a power cut could otherwise take all that was synced
- * in it. */
+/* Makes one folder and syncs its name: otherwise a power cut could take all that was synced in
+ * it. */
 static bool make_dir(const char *path, struct err *err) {
   char parent[STORE_PATH_BYTES];
   if (mkdir(path, 0700) != 0)
@@ -214,7 +214,7 @@ static bool copy_prefix(const struct files_log *log, int to, const char *after, 
   return true;
 }
 
-/* Writes prefix and batch to a new file that replaces the old one; `after` says why. */
+/* Writes prefix and batch to a new file that replaces the old one; `after` names the cause. */
 static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   char path[PATH_MAX];
   (void)snprintf(path, sizeof path, "%s.new", log->base.name);
@@ -237,7 +237,7 @@ static bool rewrite(struct files_log *log, const char *after, struct err *err) {
   return true;
 }
 
-/* True if the file was removed while it grew: what is written to it is lost with its descriptor. */
+/* Returns true if the file was removed while it grew: what is written to it then is lost. */
 static bool is_gone(const struct files_log *log) {
   struct stat st;
   return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
@@ -296,7 +296,7 @@ static void note_result(struct files_log *log, enum store_result result, const s
   *log->err = *err;
 }
 
-/* Writes, and has the disk begin: the batches of other logs are written while it works. */
+/* Writes, and has the disk begin: while it works, the batches of other logs are written. */
 static void append_begin(uv_work_t *work) {
   struct files_log *log = work->data;
   struct err err = {0};

@@ -13,16 +13,16 @@ struct files_log {
   bool sync_dir;         /* the file is new: its name is not durable yet */
   uint64_t *offsets;     /* by seq - 1, of an attached log: for files_read */
   size_t offset_count;
-  uint64_t folded_bytes; /* where the last of them ends */
+  uint64_t folded_bytes; /* where the last folded record ends */
   uv_work_t work;
   enum store_result result;
-  struct err *err; /* of the work, NULL when it went well */
+  struct err *err; /* error of the work, NULL when it went well */
 };
 
 struct files_log *files_log_new(struct store *store, const char *path, int fd);
 void files_path(const struct store *store, const char *id, char *out, size_t room);
 #define FILES_MOVING ".moving" /* behind the name of a log in transit */
-#define FILES_MOVED  ".moved"  /* of one that was set aside */
+#define FILES_MOVED  ".moved"  /* behind that of a log that was set aside */
 
 /* The lock dies with the descriptor, so with its owner. */
 bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) MUST_CHECK;
@@ -30,7 +30,7 @@ bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) MUS
 bool files_write_all(int fd, const char *p, size_t n, uint64_t at) MUST_CHECK;
 bool files_sync_dir(const char *dir) MUST_CHECK;
 
-/* The functions of files_ops, by file. */
+/* These are the functions of files_ops, by file. */
 bool files_open(struct store *store, struct err *err);
 struct store_log *files_create(struct store *store, const char *id, struct err *err);
 struct store_log *files_create_later(struct store *store, const char *id);
@@ -49,10 +49,10 @@ void files_close(struct store_log *log);
 
 struct store_log *files_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                                void *ctx, struct store_mend *mend, struct err *err);
-/* The same, also of a log in transit. */
+/* Does the same, also for a log in transit. */
 struct store_log *files_take(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                              void *ctx, struct store_mend *mend, struct err *err);
-/* False, and says so, for the name of a file that is in transit or was set aside. */
+/* Returns false, with err, for the name of a file that is in transit or was set aside. */
 bool files_move_check(const char *name, struct err *err) MUST_CHECK;
 json_t *files_read(struct store_log *log, uint64_t seq, struct err *err);
 
@@ -63,9 +63,9 @@ bool files_raw_again(struct store_raw *raw, bool *replaced);
 bool files_raw_is_owned(const struct store_raw *raw);
 void files_raw_close(struct store_raw *raw);
 
-/* A chain of lines beside the logs, such as "ledger/heads.log". Opening makes it and its folder if
- * they are missing, and locks it; -1: err says why. It also gives the place of the next line, and
- * the number and hash of the last. */
+/* Opens a chain of lines beside the logs, such as "ledger/heads.log", and locks it; makes it and
+ * its folder if missing. -1: err says why. Also gives the place of the next line, and the number
+ * and hash of the last. */
 int files_chain_open(const struct store *store, const char *name, struct err *err);
 bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]);
 
@@ -85,7 +85,7 @@ bool files_report_sha256(const struct store *store, const char *session, const c
                          char sha256[SHA256_HEX]);
 void files_report_folder(const struct store *store, const char *session,
                          char out[STORE_NAME_BYTES]);
-/* Removes the reports of a log that goes. */
+/* Removes the reports of a log that is removed. */
 void files_reports_remove(const struct store_ref *ref);
 
 bool files_blob_put(const struct store *store, struct str bytes, const char *sha256,

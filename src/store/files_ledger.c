@@ -27,7 +27,7 @@ static void chain_path(const struct store *store, const char *name, char path[PA
 }
 
 /* Finds where the next entry goes, after the last whole line, and that line's number and hash. A
- * partial line is left from a crash, and is overwritten. */
+ * crash can leave a partial line, which is overwritten. */
 bool files_chain_end(int fd, uint64_t *at, uint64_t *number, char hash[SHA256_HEX]) {
   char tail[TAIL_BYTES];
   struct stat st;

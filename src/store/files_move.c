@@ -1,5 +1,5 @@
-/* Copies and moves logs. In transit a log is ID.ndjson.moving, which is not the name of a log.
- * Set aside it is ID.ndjson.moved, and ID.ndjson.moved.to says where it goes on. */
+/* Copies and moves logs. In transit a log is ID.ndjson.moving, which is not the name of a log. Set
+ * aside it is ID.ndjson.moved, and ID.ndjson.moved.to says where it continues. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
@@ -26,7 +26,7 @@ bool files_move_check(const char *name, struct err *err) {
   return true;
 }
 
-/* Takes away the part of the log that an older copy left under its name: the source goes on. */
+/* Removes the part of a log that an older copy left under the log's name: the source continues. */
 static bool drop_part(const char *path, uint64_t bytes, struct err *err) {
   struct stat st;
   int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -41,7 +41,7 @@ static bool drop_part(const char *path, uint64_t bytes, struct err *err) {
   return ok;
 }
 
-/* Begins anew over what an earlier move left. Only the owner of its lock may rename it. */
+/* Starts over, on what an earlier move left. Only the owner of its lock may rename it. */
 static struct store_log *begin_move(struct store *store, const char *path, const char *moving,
                                     uint64_t bytes, struct err *err) {
   int fd = open(moving, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -155,7 +155,7 @@ enum store_stand files_stand(const struct store_ref *ref) {
   return is_with(ref->name, FILES_MOVED) ? STAND_SET_ASIDE : STAND_NONE;
 }
 
-/* With the machine's name: the same path may be another folder elsewhere. */
+/* Adds the machine's name: the same path may be another folder elsewhere. */
 void files_place(const struct store *store, char out[STORE_NAME_BYTES]) {
   char host[256] = "", whole[PATH_MAX];
   if (gethostname(host, sizeof host - 1) != 0)

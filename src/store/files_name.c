@@ -1,5 +1,5 @@
 /* Knows the names in a log folder: which file is whose log, which logs there are, which rights are
- * held. It also puts the back end together. */
+ * held. Also puts the back end together. */
 #include "store/files_internal.h"
 
 #include "base/fault.h"
@@ -180,7 +180,7 @@ static bool list_logs(const struct store *store, struct store_id **ids, size_t *
   return list_named(store, is_log, ids, count, err);
 }
 
-/* A folder may have a log again after it was set aside. */
+/* Lists what `list` leaves out. The folder may have such a log again, under its own name. */
 static bool list_stand(const struct store *store, enum store_stand stand, struct store_id **ids,
                        size_t *count, struct err *err) {
   return list_named(store, stand == STAND_IN_TRANSIT ? is_moving_log : is_moved_log, ids, count,

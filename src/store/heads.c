@@ -10,7 +10,7 @@
 struct loading {
   struct heads *heads;
   size_t cap;
-  uint64_t number; /* of entries seen */
+  uint64_t number; /* number of entries seen */
   const struct ledger_end *anchor;
 };
 
@@ -31,7 +31,7 @@ static void take_entry(void *ctx, const struct ledger_entry *entry) {
   heads_add(l, entry);
 }
 
-/* Sorts by session and keeps the order within one: later entries come after. */
+/* Sorts by session, and the entries of one in their order. */
 static int by_session(const void *a, const void *b) {
   const struct ledger_entry *x = a, *y = b;
   int order = strcmp(x->session, y->session);

@@ -80,7 +80,7 @@ static bool inbox_last_line(const struct store_ref *ref, struct buf *text, struc
   return before != NULL;
 }
 
-/* Adds what the last record says: that of a stopped or ended session says all. False: read more. */
+/* Adds what the last record says: for a stopped or ended session it says all. False: read more. */
 static bool add_by_last(json_t *list, const char *id, struct str line) {
   static const char stop[] = "\"type\":\"session_stop\"", end[] = "\"type\":\"session_end\"";
   size_t n = line.n < 128 ? line.n : 128; /* only v, seq and ts come before it */

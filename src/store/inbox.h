@@ -11,7 +11,8 @@
 
 #include "store/brief.h"
 
-/* live: what a program knows of a session without its log; it may be NULL, or return NULL. */
+/* Lists the questions. live: what a program knows of a session without its log; it may be NULL, or
+ * return NULL. */
 json_t *inbox_list(const struct store *store,
                    const struct brief *(*live)(void *ctx, const char *id), void *ctx,
                    struct err *err);

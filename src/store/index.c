@@ -86,7 +86,7 @@ static bool section_fits(const struct index_head *head, enum index_section i, si
   return at % sizeof(uint64_t) == 0 && at <= size && bytes <= size - at;
 }
 
-/* Checks every offset and the order of the rows in advance: nothing is checked later. */
+/* Checks every offset and the order of the rows in advance: later nothing is checked. */
 static bool rows_are_sound(const struct index *x) {
   if (x->texts_bytes == 0 || x->texts[x->texts_bytes - 1] != '\0')
     return false;

@@ -19,25 +19,25 @@
 #include "store/store.h"
 
 enum index_flag {
-  INDEX_OVER = 1,    /* stopped or ended: its status is what the row says */
-  INDEX_GOES_ON = 2, /* a daemon goes on with it */
+  INDEX_OVER = 1,    /* stopped or ended: the row has its status */
+  INDEX_GOES_ON = 2, /* a daemon continues it */
   INDEX_SEALED = 4,  /* the ledger has its head */
-  INDEX_ASKS = 8,    /* questions in it wait for persons */
-  INDEX_ENDED = 16,  /* for good: nothing is appended to its log any more */
+  INDEX_ASKS = 8,    /* it has open questions to a person */
+  INDEX_ENDED = 16,  /* ended for good: nothing more is appended to its log */
 };
 
 struct index_row {
-  uint64_t id[2]; /* its 128 bits, in order */
-  uint64_t bytes; /* of the log, and when it was written, when it was read */
+  uint64_t id[2]; /* the 128 bits of its id, in order */
+  uint64_t bytes; /* size and time of the log when it was read */
   int64_t time_ns;
   int64_t started_ms, updated_ms;
   int64_t tokens;
-  double cost_usd;                      /* 0: none is known */
+  double cost_usd;                      /* 0: not known */
   uint64_t head;                        /* the first 64 bits of its last record's hash */
-  uint64_t seq;                         /* of that record */
-  uint32_t status, workflow, providers; /* index_text; providers: a name a line */
+  uint64_t seq;                         /* seq of that record */
+  uint32_t status, workflow, providers; /* each for index_text; providers: one name a line */
   uint32_t turns;
-  uint16_t methods; /* of its judgments, a bit each: enum judge_stage */
+  uint16_t methods; /* how it was judged: a bit for each enum judge_stage */
   uint8_t flags, zero;
   uint32_t rest;
 };
@@ -47,14 +47,14 @@ struct index;
 struct index *index_open(const struct store *store);
 void index_close(struct index *x); /* NULL is fine */
 size_t index_count(const struct index *x);
-/* The row of a session, if its log is unchanged. */
+/* Returns the row of a session if its log is unchanged, else NULL. */
 const struct index_row *index_row(const struct index *x, const char *id);
-/* Does the same for many logs: that of a session that ended for good is not looked at. */
+/* Does the same for many logs: the log of a session that ended for good is not looked at. */
 const struct index_row *index_row_quick(const struct index *x, const char *id);
 const char *index_text(const struct index *x, uint32_t at);
 
-/* Reads up to `budget` logs that have no row, and writes the file. *more: there are others. Small
- * stores get none. Blocking: call it from the pool. */
+/* Reads up to `budget` logs that have no row, and writes the file. *more: others are left. Small
+ * stores get no index. Blocking: call it from the pool. */
 void index_refresh(const struct store *store, size_t budget, bool *more);
 
 #endif

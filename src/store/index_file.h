@@ -10,9 +10,9 @@ enum index_section { SECTION_ROWS, SECTION_TEXTS, SECTION_COUNT = 8 }; /* the re
 
 struct index_head {
   char magic[8];  /* "segueix\n" */
-  uint32_t order; /* as this machine writes 0x01020304 */
+  uint32_t order; /* 0x01020304 as this machine writes it */
   uint32_t version, row_bytes, zero;
-  uint64_t sum; /* of all that follows */
+  uint64_t sum; /* checksum of all that follows */
   struct {
     uint64_t at, bytes;
   } sections[SECTION_COUNT];
@@ -21,14 +21,14 @@ struct index_head {
 enum { INDEX_VERSION = 4, INDEX_ORDER = 0x01020304 };
 static const char index_magic[8] = {'s', 'e', 'g', 'u', 'e', 'i', 'x', '\n'};
 
-/* Goes on with a sum over n more bytes; begin with 0. It finds accidents, not intent. */
+/* Extends a checksum by n bytes; begin with 0. It finds accidents, not intent. */
 uint64_t index_sum(uint64_t sum, const void *bytes, size_t n);
-/* The 128 bits of an id; false: it is none. */
+/* Reads the 128 bits of an id. Returns false if it is no id. */
 bool index_bits(const char *id, uint64_t out[2]);
 int index_compare(const uint64_t a[2], const uint64_t b[2]);
 
 struct index {
-  int dir; /* of the logs; -1: rows are not checked against them */
+  int dir; /* folder of the logs; -1: rows are not checked against them */
   struct buf file;
   const struct index_row *rows;
   size_t count;
@@ -38,7 +38,7 @@ struct index {
 
 /* Returns the row of an id, whatever became of its log. */
 const struct index_row *index_find(const struct index *x, const uint64_t id[2]);
-/* The size and time of a log now. */
+/* Gets the present size and time of a log. */
 bool index_stat(int dir, const char *id, uint64_t *bytes, int64_t *time_ns);
 
 #endif

@@ -26,7 +26,7 @@ struct making {
   struct index_row *rows;
   size_t count;
   struct buf texts;
-  struct map places; /* of texts */
+  struct map places; /* where each text is */
   struct arena arena;
   bool changed, unsealed;
 };
@@ -64,8 +64,8 @@ static struct str text_of(struct str line, const char *member) {
   return at.bad ? STR("") : found;
 }
 
-/* Reads which providers were called and what judged, only from lines that can say so. False: it met
- * a method that this program does not know. */
+/* Reads which providers were called and how judgments were decided, only from lines that can say
+ * so. Returns false at a method that this program does not know. */
 static bool read_details(const struct store_ref *ref, struct buf *providers, uint16_t *methods) {
   struct log_reader r;
   struct str line;

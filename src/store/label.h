@@ -14,22 +14,21 @@ enum { LABEL_BY_BYTES = 64, LABEL_STRATUM_BYTES = 160 };
 struct label {
   char session[STORE_ID_BYTES];
   long turn;
-  long rule; /* 0: none of them holds */
+  long rule; /* 0: no rule holds */
   char by[LABEL_BY_BYTES];
-  /* The stratum that it was drawn from, and how many judgments that has; "" and 0: it was not
-   * drawn.
-   */
+  /* The stratum that it was drawn from, and how many judgments that has; "" and 0: not drawn. */
   char stratum[LABEL_STRATUM_BYTES];
   uint64_t population;
-  uint64_t number; /* when read: of the label, from 1 */
-  bool blind;      /* the verdict was not shown before */
+  uint64_t number; /* set when read: its number, from 1 */
+  bool blind;      /* the person had not seen the verdict */
 };
 
 typedef void (*label_fn)(void *ctx, const struct label *label);
 
 bool labels_append(const struct store *store, const struct label *labels, size_t n,
                    struct err *err) MUST_CHECK;
-/* False: they cannot be read, or somebody changed them; earlier ones were passed on. */
+/* Reads all labels. Returns false if they cannot be read, or somebody changed them; earlier ones
+ * were passed on. */
 bool labels_read(const struct store *store, label_fn each, void *ctx, struct err *err) MUST_CHECK;
 
 #endif

@@ -16,25 +16,26 @@ extern const char line_first_hash[SHA256_HEX]; /* 64 zeros */
 
 /* Appends the line to `out`; `hash` holds the previous hash and then this line's. */
 void line_compose(const struct record *record, struct buf *out, char hash[SHA256_HEX]);
-/* The same for a record already in `out` from `start` on, as a non-empty JSON object. */
+/* Does the same for a record already in `out` from `start` on, as a non-empty JSON object. */
 void line_close(struct buf *out, size_t start, char hash[SHA256_HEX]);
 
-/* Does it end in a hash, right or wrong? */
+/* Returns whether the line ends in a hash, right or wrong. */
 bool line_ends_well(struct str line);
-void line_hash(struct str line, char hash[SHA256_HEX]); /* of a line that does; unchecked */
+/* copies the hash of such a line, unchecked */
+void line_hash(struct str line, char hash[SHA256_HEX]);
 /* Checks a line (without its newline): its form, and its hash against the hash of the record
- * before. `hash` is then this line's; the two must not be the same memory. */
+ * before. Then `hash` is this line's; the two must not be the same memory. */
 bool line_check(struct str line, const char before[SHA256_HEX], char hash[SHA256_HEX],
                 struct err *err) MUST_CHECK;
 /* Splits a line (without its newline) and checks its form and hash against `hash`, which then holds
- * this line's. The parsed record, owned by the caller, or NULL with err (no prefix, one sentence).
- */
+ * this line's. Returns the parsed record, owned by the caller, or NULL with err (no prefix, one
+ * sentence). */
 json_t *line_parse(struct str line, char hash[SHA256_HEX], struct err *err);
-/* The same in two steps: the hash, and the record. */
+/* These do the same in two steps: the hash, and the record. */
 bool line_check_hash(struct str line, char hash[SHA256_HEX], struct err *err) MUST_CHECK;
 json_t *line_record(struct str line, struct err *err);
-/* The record of a line whose hash does not matter here, owned by the caller; NULL: it is not a JSON
- * object. *duplicate (or NULL): a member occurs twice, and the last one counts. */
+/* Reads a line whose hash does not matter here. Returns the record, owned by the caller; NULL: it
+ * is not a JSON object. *duplicate (or NULL): a member occurs twice, and the last one counts. */
 json_t *line_read(struct str line, bool *duplicate);
 
 #endif

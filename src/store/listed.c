@@ -52,7 +52,7 @@ void listed_free(struct listed *l) {
 
 /* --- what changed --- */
 
-/* The place of an id, or where it would be. */
+/* Returns the index of an id, or where it would be. */
 static size_t listed_place(const struct listed *l, const char *id) {
   size_t low = 0, high = l->count;
   while (low < high) {
@@ -95,7 +95,7 @@ static void listed_remove(struct listed *l, size_t i) {
   memmove(&l->logs[i], &l->logs[i + 1], (l->count - i) * sizeof *l->logs);
 }
 
-/* False: the name is not that of a log. */
+/* Reads the id from a file name. Returns false if it is not that of a log. */
 static bool listed_id(const char *name, char id[STORE_ID_BYTES]) {
   if (strlen(name) != STORE_ID_BYTES - 1 + sizeof SUFFIX - 1 ||
       strcmp(name + STORE_ID_BYTES - 1, SUFFIX) != 0)
@@ -163,7 +163,7 @@ bool listed_read(struct listed *l, bool watches, struct err *err) {
   return true;
 }
 
-/* Both are in order, from opposite ends. */
+/* Joins the rows of the index with the logs; they are sorted in opposite directions. */
 static void listed_join(struct listed *l) {
   size_t left = l->index->count;
   uint64_t bits[2];

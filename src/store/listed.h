@@ -21,8 +21,8 @@
 
 struct listed_log {
   char id[STORE_ID_BYTES];
-  bool looked;    /* bytes and time_ns are those it has; only while watched */
-  uint32_t row;   /* of the index, counted from 1; 0: none */
+  bool looked;    /* bytes and time_ns are up to date; only while watched */
+  uint32_t row;   /* row of the index, counted from 1; 0: none */
   uint64_t bytes; /* 0: it is not a file */
   int64_t time_ns;
   void *kept; /* or NULL */
@@ -33,21 +33,21 @@ struct listed {
   struct listed_log *logs;
   size_t count, room;
   struct index *index; /* NULL: see listed_index */
-  size_t kept;         /* how many have something kept */
+  size_t kept;         /* number of logs with something kept */
   void (*drop)(void *kept);
   struct stirs stirs;
-  uint64_t read_ms; /* when all was read */
+  uint64_t read_ms; /* when everything was last read */
 };
 
-/* drop: frees what is kept; NULL: nothing is. */
+/* Makes the list. drop frees what is kept; NULL: nothing is kept. */
 struct listed *listed_new(const struct store *store, void (*drop)(void *kept));
 bool listed_read(struct listed *l, bool watches, struct err *err) MUST_CHECK;
 void listed_index(struct listed *l);
 const struct index_row *listed_row(struct listed *l, size_t i);
-/* False: it has no such log. */
+/* Finds a log; false: the store has no such log. */
 bool listed_find(const struct listed *l, const char *id, size_t *i);
 bool listed_keep(struct listed *l, size_t i, void *what);
-size_t listed_bytes(const struct listed *l); /* of memory, roughly, without what is kept */
+size_t listed_bytes(const struct listed *l); /* memory, roughly, without what is kept */
 void listed_free(struct listed *l);
 
 #endif

@@ -13,7 +13,7 @@
 const char *const notice_events[] = {"question", "stop", "stall", "limit",
                                      "budget",   "end",  "start", NULL};
 
-/* A notice in the making: its object and its lines. */
+/* Holds a notice in the making: its object and its lines. */
 struct notice_draft {
   const struct brief *brief;
   json_t *object;
@@ -154,7 +154,8 @@ static json_t *of_end(const struct brief *b, const struct record *record) {
   return notice_end(&d, record->seq, "");
 }
 
-/* True if it was already reported, goes on by itself, or was done by the person to notify. */
+/* Returns true if it was already reported, will continue by itself, or was done by the person to
+ * notify. */
 static bool is_no_news(struct str reason) {
   return str_eq_c(reason, "question") || str_eq_c(reason, "escalated") ||
          str_eq_c(reason, "shutdown") || str_eq_c(reason, "interrupted");

@@ -133,7 +133,7 @@ struct missed {
   void *ctx;
 };
 
-/* Was it reported? If nothing is known about the session: is it old? */
+/* Returns whether it was told; without knowledge of the session, whether it is old. */
 static bool notified_is_told(const struct missed *m, const struct record *record) {
   const json_t *entry = json_object_get(m->n->sessions, m->id);
   int64_t at_ms;

@@ -34,7 +34,8 @@ void notified_missed(const struct notified *n, const struct store *store,
                      void (*each)(void *ctx, const char *id, json_t *notice, uint64_t seq),
                      void *ctx);
 void notified_expect(struct notified *n, const char *id, uint64_t seq);
-/* next: the record of the first of its session that is still queued, or 0. */
+/* Notes that a notice was told. next: the record of the session's first notice still queued, or
+ * 0. */
 void notified_told(struct notified *n, const char *id, uint64_t seq, uint64_t next, int64_t now_ms);
 bool notified_save(struct notified *n, const struct store *store, int64_t now_ms,
                    struct err *err) MUST_CHECK;

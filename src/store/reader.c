@@ -60,8 +60,8 @@ uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until
   return at;
 }
 
-/* Returns true if the line, of which n bytes are read, is longer than any may be. It is looked at
- * before there is memory for it. */
+/* Returns true if the line, of which n bytes are read, exceeds the maximum. This is checked before
+ * there is memory for the line. */
 static bool reader_is_too_long(const struct log_reader *r, size_t n) {
   return reader_line_end(r, r->offset + n, r->offset + r->max + 1) > r->offset + r->max;
 }
@@ -111,7 +111,7 @@ bool reader_again(struct log_reader *r) {
   if (!r->ops->raw_again(r->raw, &replaced))
     return false;
   r->eof = false;
-  if (!r->whole) /* half of the line was returned: it comes again, whole */
+  if (!r->whole) /* half of the line was returned: now it comes whole */
     r->start = r->line_at;
   if (replaced)
     reader_from(r, r->offset + r->start - r->line_at);

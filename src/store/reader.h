@@ -13,40 +13,41 @@ struct log_reader {
   struct store_raw *raw;
   const struct store_ops *ops;
   struct buf buffer;
-  size_t line_at;  /* of the line given out last, in the buffer */
-  size_t start;    /* of what is not given out yet */
-  uint64_t offset; /* in the log, of the line given out last */
-  bool eof, whole; /* whole: the last line given out ended with a newline */
-  size_t max;      /* bytes of a line: LIMIT_LOG_LINE_BYTES, or what was set after opening */
-  bool too_long;   /* a line is over it: reading ended */
-  int error;       /* errno of a failed read, 0 */
+  size_t line_at;  /* start of the last returned line, in the buffer */
+  size_t start;    /* start of what has not been returned, in the buffer */
+  uint64_t offset; /* start of the last returned line, in the log */
+  bool eof, whole; /* whole: the last returned line ended with a newline */
+  size_t max;      /* longest line in bytes: LIMIT_LOG_LINE_BYTES, or as set after opening */
+  bool too_long;   /* a line was longer: reading ended */
+  int error;       /* errno of a failed read, or 0 */
 };
 
 bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *err) MUST_CHECK;
 bool reader_next(struct log_reader *r, struct str *line);
 /* Looks for what was appended since, even in a log that its owner replaced (after a failed sync:
- * the durable part is the same). False: the log is gone. */
+ * the durable part is the same). Returns false if the log is gone. */
 bool reader_again(struct log_reader *r);
 /* Continues from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
-/* Frees its memory; reading will continue where it is. Lines from it are no longer valid. */
+/* Frees its memory; reading then continues where it was. Lines from it are no longer valid. */
 void reader_rest(struct log_reader *r);
 bool reader_is_owned(const struct log_reader *r);
 void reader_close(struct log_reader *r);
 
-/* Its bytes, whatever was read as lines: how many there are now; read up to `max` (0 at the end, -1
- * with errno); read all n. */
+/* These access the log's bytes, whatever was read as lines: how many there are now; read up to
+ * `max` (0 at the end, -1 with errno); read all n. */
 uint64_t reader_bytes(const struct log_reader *r);
 ssize_t reader_read(const struct log_reader *r, uint64_t at, char *out, size_t max);
 bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t n) MUST_CHECK;
 
-/* Finds the first newline in the bytes [at, until); else returns `until`, or where the log ends. */
+/* Finds the first newline in the bytes [at, until). Without one it returns `until`, or where the
+ * log ends. */
 uint64_t reader_line_end(const struct log_reader *r, uint64_t at, uint64_t until);
 
-/* A place between two records. */
+/* Marks a place between two records. */
 struct reader_place {
   uint64_t at;  /* byte */
-  uint64_t seq; /* of the record that begins there */
+  uint64_t seq; /* seq of the record that begins there */
 };
 /* Moves a place past record `seq`, but not past byte `end`. */
 void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_t seq,

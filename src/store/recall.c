@@ -26,7 +26,7 @@ bool recall_text(const struct recall *recall, const json_t *record, const char *
   return true;
 }
 
-/* Takes one step. Indexes are as in a JSON Pointer: digits without a leading zero. */
+/* Takes one step into a value. Indexes are as in a JSON Pointer: digits without a leading zero. */
 static const json_t *step_into(const json_t *value, struct str name) {
   long index;
   if (!json_is_array(value))
@@ -36,8 +36,8 @@ static const json_t *step_into(const json_t *value, struct str name) {
   return plain ? json_array_get(value, (size_t)index) : NULL;
 }
 
-/* Finds what holds the text of a place: returns the record, for the caller to release, and in it an
- * object or a list, with the last step, which is not taken yet. */
+/* Finds the text of a place. Returns the record, for the caller to release, and the object or list
+ * in it that holds the text, with the last step still to take. */
 static json_t *go_to(const struct recall *recall, const char *place, const json_t **holder,
                      const char **last, struct err *err) {
   char *pointer;

@@ -1,7 +1,7 @@
-/* recall.h - brings back texts that a log stores once: from parts, references and blobs to bytes.
+/* recall.h - restores texts that a log stores once: from parts, references and blobs to bytes.
  *
  * A part of a prompt is a string or {"ref": "12#/text"}: sequence number and JSON Pointer. If the
- * record says that its text is in a blob, it means the blob's bytes. */
+ * record says that its text is in a blob, the reference means the blob's bytes. */
 #ifndef SEGUE_STORE_RECALL_H
 #define SEGUE_STORE_RECALL_H
 
@@ -22,9 +22,9 @@ struct recall {
 /* Appends the bytes of a prompt's parts to `out`. */
 bool recall_parts(const struct recall *recall, const json_t *parts, struct buf *out,
                   struct err *err) MUST_CHECK;
-/* Whether a place such as "12#/text" holds a text; its blob is not looked at. */
+/* Returns whether a place such as "12#/text" holds a text; its blob is not looked at. */
 bool recall_has(const struct recall *recall, const char *place, struct err *err) MUST_CHECK;
-/* The text `key` of a record: inline, or from its blob. */
+/* Appends the text `key` of a record, inline or from its blob. */
 bool recall_text(const struct recall *recall, const json_t *record, const char *key,
                  struct buf *out, struct err *err) MUST_CHECK;
 

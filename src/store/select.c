@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Rejects a time such as one in a 13th month: it would be read as another time, and printed
- * differently. */
+/* Rejects an impossible time, such as one in a 13th month: it would be read, and printed, as
+ * another. */
 static bool is_a_time(const char *text, int64_t *time_ms) {
   char same[RECORD_TIME_BYTES];
   if (!record_time_parse(text, time_ms))

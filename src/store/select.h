@@ -12,20 +12,20 @@
 #include "store/index.h"
 
 struct select {
-  const char *statuses; /* words with commas between; these are NULL where anything will do */
+  const char *statuses; /* comma-separated; in all four NULL matches anything */
   int64_t since_ms;     /* real time; 0: any */
   const char *workflow, *method, *provider;
 };
 
-/* `text`: "90m", "12h", "3d", "2w" before now, a date, or a time as in a log. */
+/* Reads `text`: "90m", "12h", "3d", "2w" before now, a date, or a time as in a log. */
 bool select_since(const char *text, int64_t now_ms, int64_t *since_ms, struct err *err) MUST_CHECK;
-/* False: it has a status or a method that there is not. */
+/* Returns false if it has an unknown status or method. */
 bool select_check(const struct select *s, struct err *err) MUST_CHECK;
 
-bool select_is_set(const struct select *s); /* does it leave any out? */
+bool select_is_set(const struct select *s); /* does it leave any session out? */
 bool select_passes_over(const struct select *s, const struct index *x, const struct index_row *row);
 bool select_wants_brief(const struct select *s, const struct brief *b);
-/* row: of the index, or NULL: the log is read. */
+/* Checks the whole log. row: its row of the index, or NULL to read the log. */
 bool select_wants_log(const struct select *s, const struct store_ref *ref,
                       const struct index_row *row);
 

@@ -20,13 +20,14 @@
 #include <jansson.h>
 #include <stdint.h>
 
-/* "15.10": of libpq, which is loaded for it; NULL when it cannot be. Not to be freed. */
+/* Returns the version of libpq, such as "15.10", and loads it first; NULL if it cannot be loaded.
+ * Not to be freed. */
 const char *store_library(void);
 
-/* Two at once are fine: one waits for the other. */
+/* Two may run at once: one waits for the other. */
 bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err) MUST_CHECK;
 
-/* A new reference, or NULL. */
+/* Returns a new reference, or NULL. */
 json_t *shared_status(const char *url, struct err *err);
 
 /* Returns ID -> {"worker", "lease_age_s"} for a session that a worker holds, or {"waits"} for one
@@ -36,17 +37,17 @@ json_t *shared_places(const char *url, struct err *err);
 bool shared_limit(const char *url, const char *provider, unsigned seats,
                   struct err *err) MUST_CHECK;
 bool shared_tidy(const char *url, struct err *err) MUST_CHECK;
-/* A new object whose keys they are, or NULL. */
+/* Returns a new object whose keys are their hashes, or NULL. */
 json_t *shared_unused_blobs(const char *url, struct err *err);
 
 struct shared_finding {
   const char *session;
-  uint64_t records;    /* of the log that are sound */
-  const char *problem; /* NULL: there is none */
-  bool mended;         /* the row says now what the log says */
+  uint64_t records;    /* sound records of the log */
+  const char *problem; /* NULL: there is no problem */
+  bool mended;         /* the row now says what the log says */
 };
-/* mend: rewrites a row that contradicts its intact log, but never a log. False: the store cannot be
- * read. */
+/* Checks every session. mend: rewrites a row that contradicts its intact log, but never a log.
+ * Returns false if the store cannot be read. */
 bool shared_check(const char *url, bool mend,
                   void (*each)(void *ctx, const struct shared_finding *finding), void *ctx,
                   struct err *err) MUST_CHECK;

@@ -34,11 +34,12 @@ struct store_ops;
 
 struct store {
   const struct store_ops *ops;
-  char where[STORE_PATH_BYTES]; /* as it was given, and as messages name it */
-  unsigned lock_wait_ms;        /* how long store_attach waits for an owner that is going; 0: not */
+  char where[STORE_PATH_BYTES]; /* as it was given; messages name it so */
+  /* how long store_attach waits for an owner that is leaving; 0: not at all */
+  unsigned lock_wait_ms;
 };
 
-/* A log, by a name that a person can see and give back. */
+/* Refers to a log by a name that a person can see and give back. */
 struct store_ref {
   const struct store_ops *ops;
   char name[STORE_NAME_BYTES];
@@ -46,26 +47,27 @@ struct store_ref {
 
 /* --- stores --- */
 
-/* Makes it if it is missing, and checks that it can be written and that locks work there: a log
- * must never have two owners. */
+/* Makes the store if it is missing, and checks that it can be written and that locks work there: a
+ * log must never have two owners. */
 bool store_open(struct store *store, const char *where, struct err *err) MUST_CHECK;
 void store_at(struct store *store, const char *where);
-/* Is it the address of a shared store, and no folder? */
+/* Returns whether `where` is the address of a shared store, not a folder. */
 bool store_is_address(const char *where);
 bool store_exists(const struct store *store);
 
-/* The ids of the sessions, newest first; free() the array. False: they cannot be read. */
+/* store_list gives the ids of the sessions, newest first; free() the array. False: they cannot be
+ * read. */
 struct store_id {
   char id[STORE_ID_BYTES];
 };
 bool store_list(const struct store *store, struct store_id **ids, size_t *count,
                 struct err *err) MUST_CHECK;
-/* Calls with each session of the store, the newest first. */
+/* Calls back for each session of the store, newest first. */
 bool store_each(const struct store *store, void *ctx,
                 void (*each)(void *ctx, const struct store_ref *ref), struct err *err) MUST_CHECK;
 
-/* A right that one process has at a time in a store, such as "daemon". -1: ERR_LOCKED, another one
- * has it. It ends with store_yield or the process. */
+/* Takes a right that only one process has at a time in a store, such as "daemon". -1: failed; with
+ * ERR_LOCKED another process has it. It ends with store_yield or the process. */
 int store_hold(const struct store *store, const char *right, struct err *err);
 void store_yield(int held); /* -1 is fine */
 bool store_is_held(const struct store *store, const char *right);
@@ -73,16 +75,16 @@ bool store_is_held(const struct store *store, const char *right);
 /* --- references --- */
 
 void store_ref(const struct store *store, const char *id, struct store_ref *ref);
-/* False: the name is too long for any log. */
+/* Returns false if the name is too long for any log. */
 bool store_ref_named(const char *name, struct store_ref *ref);
 /* Finds the log that a person means: a name, a whole id, a unique prefix of one, or `last`. A word
  * with a slash, or that ends with .ndjson, is a name; any other word is a name if no id begins with
  * it. */
 bool store_find(const struct store *store, const char *word, struct store_ref *ref,
                 struct err *err) MUST_CHECK;
-/* The store that holds it; its blobs are there. */
+/* Gives the store that holds the log; its blobs are there. */
 void store_of(const struct store_ref *ref, struct store *store);
-/* The session that its name says; "" when it says none. */
+/* Gives the session id that is in the log's name; "" if there is none. */
 void store_ref_id(const struct store_ref *ref, char id[STORE_ID_BYTES]);
 bool store_is_there(const struct store_ref *ref); /* and can be read */
 /* True while a process owns the log. */
@@ -91,7 +93,7 @@ bool store_bytes(const struct store_ref *ref, uint64_t *bytes) MUST_CHECK;
 /* Returns a number that changes when somebody writes to the log or replaces it; 0 if only segue
  * can. */
 uint64_t store_written(const struct store_ref *ref);
-/* For a log whose session never began, or that a person wants gone. */
+/* Removes the log of a session that never began, or that a person wants gone. */
 void store_remove(const struct store_ref *ref);
 
 /* --- logs --- */
@@ -100,7 +102,7 @@ enum store_result {
   STORE_OK,
   STORE_FENCED,   /* another owner took over (shared stores) */
   STORE_CONFLICT, /* expected_seq is not the next one */
-  STORE_FULL,     /* no space; nothing of the batch is there */
+  STORE_FULL,     /* no space; nothing of the batch was kept */
   STORE_IO        /* the log cannot be trusted or written any more */
 };
 
@@ -113,12 +115,13 @@ struct store_log;
  * sessions two for each processor: there, more threads would mostly sleep, and each append would
  * have to wake one. */
 unsigned store_pool_threads(bool many_sessions);
-/* While set for a thread, opening a log there is a bug, and test builds abort. For an event loop,
- * which others wait for. */
+/* While set for a thread, opening a log there is a bug, and test builds abort. It is for an event
+ * loop, for which others wait. */
 void store_reads_nothing(bool nothing);
 
 struct store_log *store_create(struct store *store, const char *id, struct err *err);
-/* The same, but if the back end can, the first append makes it, or fails. */
+/* Makes a log as store_create does; if the back end can, only the first append makes it, or
+ * fails. */
 struct store_log *store_create_later(struct store *store, const char *id, struct err *err);
 
 /* A crash may leave something after the last record; it is set aside automatically. Whole records
@@ -126,24 +129,24 @@ struct store_log *store_create_later(struct store *store, const char *id, struct
 struct store_mend {
   bool cut;
   char notice[STORE_NAME_BYTES + 128]; /* what was set aside, or "" */
-  uint64_t cut_bytes;                  /* of what only `cut` took off; 0: nothing */
-  uint64_t cut_records;                /* lines of it */
+  uint64_t cut_bytes;                  /* bytes that only `cut` took off; 0: none */
+  uint64_t cut_records;                /* number of lines among them */
   char cut_sha256[SHA256_HEX];
 };
 
 typedef bool (*store_fold_fn)(void *ctx, const json_t *record, struct err *err);
-/* fold: NULL takes nothing. ERR_LOCKED: it has an owner. */
+/* Takes a log over. fold: NULL receives nothing. ERR_LOCKED: the log has an owner. */
 struct store_log *store_attach(struct store *store, const struct store_ref *ref, store_fold_fn fold,
                                void *ctx, struct store_mend *mend, struct err *err);
 
-/* The lines of the batch as they are now in the log come with `done`, split by newlines; err is
- * NULL with STORE_OK. */
+/* Gets the lines of the batch as they are now in the log, separated by newlines; err is NULL with
+ * STORE_OK. */
 typedef void (*store_done_fn)(void *ctx, enum store_result result, struct str lines,
                               const struct err *err);
-/* Takes the batch; `done` comes from the loop. The records' seq must follow expected_seq. */
+/* Takes the batch and calls `done` from the loop. The records' seq must follow expected_seq. */
 void store_append(struct store_log *log, uv_loop_t *loop, uint64_t expected_seq,
                   struct record *const *records, size_t n, store_done_fn done, void *ctx);
-/* The same batch once more, after STORE_FULL. */
+/* Appends the same batch once more, after STORE_FULL. */
 void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn done, void *ctx);
 
 /* Appends at once on the calling thread, for when nothing else waits for it: one session on its own
@@ -151,29 +154,31 @@ void store_append_again(struct store_log *log, uv_loop_t *loop, store_done_fn do
  * STORE_FULL: continue with store_append_again. */
 enum store_result store_append_now(struct store_log *log, uint64_t expected_seq,
                                    struct record *const *records, size_t n, struct buf *lines,
-                                   struct err **err); /* NULL, or the reason: free() it */
+                                   struct err **err); /* NULL, or why it failed: free() it */
 
 const char *store_log_name(const struct store_log *log);
-uint64_t store_log_seq(const struct store_log *log);     /* of the last durable record */
-const char *store_log_hash(const struct store_log *log); /* of that record */
-/* Durable ones: where the next line begins. */
+uint64_t store_log_seq(const struct store_log *log);     /* seq of the last durable record */
+const char *store_log_hash(const struct store_log *log); /* hash of that record */
+/* Returns the durable bytes: the next line begins there. */
 uint64_t store_log_bytes(const struct store_log *log);
 uint64_t store_log_syncs(const struct store_log *log); /* counted for tests */
-/* After a failed append and before closing: cuts off what is not certainly durable. */
+/* Cuts off what is not certainly durable. Call it after a failed append, before closing. */
 bool store_log_settle(struct store_log *log, struct err *err) MUST_CHECK;
 void store_close(struct store_log *log);
 
-/* One record of an attached log by its seq: recovery reads prompts back. New reference. */
+/* Returns one record of an attached log by its seq, as a new reference: recovery reads prompts
+ * back. */
 json_t *store_read(struct store_log *log, uint64_t seq, struct err *err);
 
 /* --- reports --- */
 
-/* Files of a session beside its log, for agents and people. The log holds their bytes: they are
- * written after it, whole or not at all, and not synced. They are removed with the log. file: a
- * name without a folder, as core/contract.h has it. */
+/* Reports are files of a session beside its log, for agents and people. The log holds their bytes:
+ * they are written after it, whole or not at all, and not synced. They are removed with the log.
+ * file: a name without a folder, as core/contract.h has it. */
 bool store_report_put(const struct store *store, const char *session, const char *file,
                       struct str bytes, struct err *err) MUST_CHECK;
-/* Hashes the present file; false: it is missing, empty (as a crash may leave it) or unreadable. */
+/* Hashes the file as it is now; false: it is missing, empty (as a crash may leave it) or
+ * unreadable. */
 bool store_report_sha256(const struct store *store, const char *session, const char *file,
                          char sha256[SHA256_HEX]) MUST_CHECK;
 /* Returns the path that agents are given. */
@@ -182,23 +187,23 @@ void store_report_folder(const struct store *store, const char *session,
 
 /* --- blobs --- */
 
-/* By their SHA-256, durable before the record that names them. Blocking: call them from the pool
- * (put) or in recovery (get). */
+/* Blobs are named by their SHA-256 and durable before the record that names them. Blocking: call
+ * these from the pool (put) or in recovery (get). */
 bool store_blob_put(const struct store *store, struct str bytes, char sha256[SHA256_HEX],
                     struct err *err) MUST_CHECK;
 bool store_blob_get(const struct store *store, const char *sha256, struct buf *out,
                     struct err *err) MUST_CHECK;
-/* For removed logs: the first collects in a set (an object) the blobs that a log names; the second
- * removes those in the set that no log of the store names any more. kept: how many stay because
- * they were used a moment ago and their record may still come. */
+/* These serve to remove logs: the first collects in a set (an object) the blobs that a log names;
+ * the second removes those in the set that no log of the store names any more. kept: how many stay
+ * because they were used a moment ago and their record may still come. */
 void store_blobs_named(const struct store_ref *ref, json_t *named);
 bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept,
                        struct err *err) MUST_CHECK;
-/* Removes what processes left that were killed while they wrote a blob, never what a living one
- * writes. Blobs whose removal was interrupted are there again, and join the set `found`, if any.
+/* Removes what processes left that were killed while they wrote a blob, never what a live one is
+ * writing. Restores blobs whose removal was interrupted, and adds them to the set `found`, if any.
  * store_blobs_sweep begins with it. */
 void store_blobs_tidy(const struct store *store, json_t *found);
-/* Returns where it is, for a person. */
+/* Names the blob's place for a person. */
 void store_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reports each blob that a line names, as the value of a member that ends with blob: within a text
- * of the log such quotes have a backslash before them. */
+/* Reports each blob that a line names, as the value of a member that ends with blob: within texts
+ * such quotes are escaped. */
 static void each_blob(struct str line, void (*each)(void *ctx, const char *sha256), void *ctx) {
   static const char member[] = "blob\":\"";
   while (line.n > 0) {
@@ -35,7 +35,7 @@ static void spare_blob(void *ctx, const char *sha256) {
   json_object_del(ctx, sha256);
 }
 
-/* Reports the blobs of a log. False: it was not read to its end. */
+/* Reports the blobs of a log. Returns false if it was not read to its end. */
 static bool read_blobs(const struct store_ref *ref, void (*each)(void *ctx, const char *sha256),
                        json_t *set) {
   struct log_reader r;
@@ -54,8 +54,8 @@ void store_blobs_named(const struct store_ref *ref, json_t *named) {
   (void)read_blobs(ref, name_blob, named);
 }
 
-/* Spares the blobs that other logs name. *busy: somebody is at work who may have kept a blob but
- * not yet the record that names it. */
+/* Spares the blobs that other logs name. *busy: somebody may have put a blob whose record is still
+ * to come. */
 static bool spare_used(const struct store *store, json_t *named, bool *busy, struct err *err) {
   struct store_id *ids = NULL;
   size_t count = 0;

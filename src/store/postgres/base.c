@@ -123,7 +123,8 @@ struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct
   return conn;
 }
 
-/* Ends only processes that still carry our name: the number may be another's by now. */
+/* Ends the server's processes of lost connections, if they still carry our name: their numbers may
+ * be reused by now. */
 static void end_lost(struct pg_base *pg, struct conn *conn) {
   int lost[LIMIT_STORE_IDLE_COUNT];
   char who[BASE_WHO_BYTES], number[16];
@@ -198,7 +199,7 @@ void base_drop(struct pg_base *pg, struct conn *conn) {
   if (conn == NULL)
     return;
   (void)pthread_mutex_lock(&pg->lock);
-  bool writes = pg->keeper.runs; /* who only reads holds no rows */
+  bool writes = pg->keeper.runs; /* only a writer holds rows */
   if (writes && conn_backend(conn) > 0 && pg->lost_count < ARRAY_LEN(pg->lost))
     pg->lost[pg->lost_count++] = conn_backend(conn);
   (void)pthread_mutex_unlock(&pg->lock);

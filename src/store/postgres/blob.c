@@ -80,7 +80,7 @@ bool shared_blob_put(const struct store *store, struct str bytes, const char *sh
   }
 }
 
-/* Appends one more part: the first comes with the length of all. */
+/* Appends one more part: with the first comes the total length. */
 static bool get_part(struct pg_base *pg, const char *sha256, int part, struct buf *out,
                      uint64_t *bytes, struct err *err) {
   char number[16];

@@ -13,7 +13,8 @@
 
 enum { PROBLEM_BYTES = 256 };
 
-/* This is what a row has of its log. One that was taken between two looks has another fence. */
+/* Selects what a row says of its log. A session that was taken between two looks has another
+ * fence. */
 static const char row_sql[] =
     "SELECT id, seq, bytes, encode(hash, 'hex'), rest, state, state <> segue.rest_of($2, asked), "
     "to_json(needs)::text, moved, fence FROM segue.session WHERE id = $1::uuid AND state <> 'held'";
@@ -24,18 +25,18 @@ enum {
   ROW_HASH,
   ROW_REST,
   ROW_STATE,
-  ROW_STATE_WRONG, /* for the rest that was given */
+  ROW_STATE_WRONG, /* wrong for the `rest` that was given */
   ROW_NEEDS,
   ROW_MOVED,
   ROW_FENCE
 };
 
-struct log_end { /* according to its lines */
+struct log_end { /* end of a log, according to its lines */
   uint64_t seq, bytes;
   char hash[SHA256_HEX];
-  struct brief brief; /* of where it belongs */
-  json_t *on;     /* the labels that it asks for; NULL: its own machine, which it does not name */
-  struct err why; /* code ERR_NONE: all are sound */
+  struct brief brief; /* tells where the session belongs */
+  json_t *on;         /* labels that it asks for; NULL: its own machine, which it does not name */
+  struct err why;     /* code ERR_NONE: all lines are sound */
 };
 
 static void end_deinit(struct log_end *end) {
@@ -88,8 +89,8 @@ static bool read_end(const struct store_ref *ref, struct log_end *end, struct er
 
 /* --- where records begin --- */
 
-/* Each record, where its row says that it begins, and where it does. What comes after a record that
- * is missing is left out: it has no place. */
+/* Gives for each record where its row says that it begins, and where it does. Records after a
+ * missing one have no place and are left out. */
 #define PLACES                                                                                     \
   "(SELECT seq, at, due FROM (SELECT seq, at, row_number() OVER w AS n, "                          \
   "sum(octet_length(line) + 1) OVER w - octet_length(line) - 1 AS due FROM segue.line "            \
@@ -137,7 +138,7 @@ static bool read_end_by_seq(struct pg_base *pg, const char *id, struct log_end *
   return true;
 }
 
-/* Corrects them all, as mend_row does. */
+/* Corrects all places, as mend_row does for a row. */
 static bool mend_places(struct pg_base *pg, const PGresult *row, bool *mended, struct err *err) {
   enum conn_failure failure;
   const struct conn_arg args[] = {arg_text(conn_text(row, 0, ROW_ID)),
@@ -162,7 +163,8 @@ static PGresult *ask_row(struct pg_base *pg, const char *id, const char *rest, s
   return base_ask(pg, row_sql, args, ARRAY_LEN(args), false, &failure, err);
 }
 
-/* Without labels a session belongs where it was submitted: only the row says where that is. */
+/* Returns whether the row's labels are the log's. Without labels a session belongs where it was
+ * submitted, which only the row says. */
 static bool needs_agree(const struct log_end *end, const char *needs) {
   static const char host[] = "[\"host=";
   if (end->on == NULL)
@@ -171,11 +173,11 @@ static bool needs_agree(const struct log_end *end, const char *needs) {
   return json_equal(labels, end->on) == 1;
 }
 
-/* Says what is wrong with the row, if something is. */
+/* Returns whether the row agrees with the log; if not, says what is wrong. */
 static bool row_agrees(const PGresult *row, const struct log_end *end, char text[PROBLEM_BYTES]) {
   const char *rest = shared_rest_of(&end->brief);
   unsigned long long seq = conn_number(row, 0, ROW_SEQ), bytes = conn_number(row, 0, ROW_BYTES);
-  bool moved = conn_text(row, 0, ROW_MOVED)[0] == 't'; /* it is over here, whatever the log says */
+  bool moved = conn_text(row, 0, ROW_MOVED)[0] == 't'; /* ended here, whatever the log says */
   if (end->seq == 0)
     (void)snprintf(text, PROBLEM_BYTES, "its row says %llu records, its log is missing", seq);
   else if (end->seq != seq)
@@ -234,7 +236,7 @@ static bool mend_row(struct pg_base *pg, const PGresult *row, const struct log_e
 
 /* --- one session --- */
 
-/* Mends what the row and those of its records say otherwise than the log, which is sound. */
+/* Corrects the session's row and the rows of its records where they contradict the sound log. */
 static bool check_mend(struct pg_base *pg, const PGresult *row, const struct log_end *end,
                        bool agrees, bool placed, bool *mended, struct err *err) {
   bool ok = agrees || mend_row(pg, row, end, mended, err);
@@ -299,7 +301,7 @@ static bool check_one(struct store *store, struct pg_base *pg, const char *id, b
   found->records = end.seq;
   bool still = ok && conn_rows(row) == 1 &&
                conn_number(row, 0, ROW_FENCE) == conn_number(before, 0, ROW_FENCE);
-  if (still) /* else somebody went on with it while its log was read */
+  if (still) /* otherwise somebody continued it while its log was read */
     ok = check_row(pg, row, &end, &m, mend, found, text, err);
   conn_free(before);
   conn_free(row);

@@ -29,7 +29,7 @@ struct commit_flight { /* one pipeline */
   bool taken[LIMIT_STORE_PIPELINE_COUNT]; /* the server wrote it */
 };
 
-/* The arguments of segue.append_all. */
+/* Holds the arguments of segue.append_all. */
 struct all_call {
   struct buf columns[8]; /* one value per session, as SQL arrays */
   struct buf of, seqs, ats, lines;
@@ -114,7 +114,7 @@ static void flight_answer(void *ctx, int index, PGresult *answer) {
   }
 }
 
-/* Sends everything in one pipeline. False: nothing was written, or nobody knows. */
+/* Sends everything in one pipeline. Returns false if nothing was written, or nobody knows. */
 static bool fly_together(struct commit_flight *f) {
   enum conn_failure failure = CONN_FINE;
   struct err err;

@@ -115,7 +115,7 @@ static bool check_server(struct conn *conn, enum conn_failure *failure, struct e
   return ok;
 }
 
-/* A wrong password, name or right stays wrong; any other failure may pass. */
+/* Returns whether a failure may pass; a wrong password, name or right stays wrong. */
 static bool may_pass(const char *why) {
   static const char *const lasting[] = {"password",
                                         "authentication",
@@ -139,7 +139,7 @@ static bool conn_is_full(const char *why) {
          strstr(why, "no more connections") != NULL; /* says pgbouncer */
 }
 
-/* Says what to do, where libpq's words do not. */
+/* Says what to do, where libpq's message does not. */
 static const char *open_hint(const char *why) {
   static const char *const hints[][2] = {
       {"certificate verify failed", "; sslrootcert=FILE in its address names who signed it"},
@@ -198,7 +198,8 @@ static PGconn *conn_connect(const struct pq_api *pq, const struct url_options *o
   return pq->connectdbParams(keywords, values, 0);
 }
 
-/* Is each byte a character for the server, so that it keeps all texts in UTF-8 as they are? */
+/* Returns whether each byte is a character for the server: then it keeps all UTF-8 texts as they
+ * are. */
 static bool is_single_byte(const char *encoding) {
   return strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0 &&
          strncmp(encoding, LIT("EUC_")) != 0 && strcmp(encoding, "MULE_INTERNAL") != 0;
@@ -214,7 +215,7 @@ bool conn_is_narrow(const struct conn *conn) {
                               strcmp(server_encoding(conn), "MULE_INTERNAL") == 0);
 }
 
-/* A server that would convert texts and refuse those for which it has no characters is asked not to
+/* Asks a server that would convert texts, and refuse those that it has no characters for, not to
  * convert any. */
 static bool conn_connected(struct conn *conn, const struct url_options *options, const char *who) {
   const struct pq_api *pq = conn->pq;
@@ -289,7 +290,7 @@ static bool conn_flush(struct conn *conn, uint64_t until_ms) {
   return left == 0;
 }
 
-/* Waits for the next answer. False: the connection is lost, or time is up. */
+/* Waits for the next answer. Returns false if the connection is lost, or time is up. */
 static bool conn_next(struct conn *conn, uint64_t until_ms, PGresult **answer) {
   while (conn->pq->isBusy(conn->pg))
     if (!conn_poll(conn, false, until_ms) || !conn->pq->consumeInput(conn->pg))

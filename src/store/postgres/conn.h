@@ -22,9 +22,9 @@
 
 enum conn_failure {
   CONN_FINE,
-  CONN_LOST,   /* nothing came back, or no connection is to be had: try again */
-  CONN_FULL,   /* no space at the server (53100) */
-  CONN_REFUSED /* the server said no: err tells */
+  CONN_LOST,   /* no answer or no connection: try again */
+  CONN_FULL,   /* the server has no space (53100) */
+  CONN_REFUSED /* the server refused: err says why */
 };
 
 enum conn_kind { ARG_TEXT, ARG_BYTES, ARG_BYTES_LIST, ARG_NUMBER_LIST };
@@ -38,25 +38,29 @@ struct conn_arg {
 struct conn;
 struct pg_result;
 
-/* who: the application's name, by which the server's list of connections tells workers apart. */
+/* who: the application's name, which tells workers apart in the server's list of connections. */
 struct conn *conn_open(const struct url_options *options, const char *shown, const char *who,
                        enum conn_failure *failure, struct err *err);
 void conn_close(struct conn *conn); /* NULL is fine */
 bool conn_is_open(const struct conn *conn);
-/* Has the server characters for some of Unicode only, so that it refuses texts with others? */
+/* Returns whether the server's encoding lacks characters of Unicode, so that it refuses texts with
+ * them. */
 bool conn_is_narrow(const struct conn *conn);
-int conn_backend(const struct conn *conn); /* the server's process for it, also once it is lost */
+/* the server's process for it, even once the connection is lost */
+int conn_backend(const struct conn *conn);
 
-/* binary: the raw bytes of the answer, for a single bytea column. NULL: failure and err say why. */
+/* Sends one request. binary: returns the raw bytes of a single bytea column. NULL: failure and err
+ * say why. */
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
                    const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
                    struct err *err);
-/* Many statements without parameters, as one transaction unless they say otherwise. */
+/* Runs many statements without parameters, as one transaction unless they say otherwise. */
 bool conn_script(struct conn *conn, const char *sql, enum conn_failure *failure,
                  struct err *err) MUST_CHECK;
 
-/* A pipeline: conn_send each, then conn_sync. Nothing counts unless conn_sync returns true, since
- * one failure undoes everything. `each` sees the answers in order before that. */
+/* These run a pipeline: conn_send for each statement, then conn_sync. Nothing counts unless
+ * conn_sync returns true, since one failure undoes everything. `each` sees the answers in order
+ * before that. */
 bool conn_begin_pipeline(struct conn *conn);
 bool conn_send(struct conn *conn, const char *sql, const struct conn_arg *args, int n);
 bool conn_sync(struct conn *conn, uint64_t limit_ms,
@@ -65,15 +69,16 @@ bool conn_sync(struct conn *conn, uint64_t limit_ms,
 
 int conn_rows(const PGresult *answer);
 const char *conn_text(const PGresult *answer, int row, int column);
-struct str conn_bytes(const PGresult *answer, int row, int column); /* of a binary answer */
+struct str conn_bytes(const PGresult *answer, int row, int column); /* from a binary answer */
 uint64_t conn_number(const PGresult *answer, int row, int column);
 void conn_free(PGresult *answer);
 
-/* Waits for a notification: true with its payload. False: none came, or (failure) no connection. */
+/* Waits for a notification and returns true with its payload. False: none came, or (failure) the
+ * connection is lost. */
 bool conn_wait(struct conn *conn, uint64_t wait_ms, int wake_fd, char payload[64],
                enum conn_failure *failure);
 
-/* The form of arrays on the wire, for ARG_BYTES_LIST and ARG_NUMBER_LIST. */
+/* These write arrays in their wire format, for ARG_BYTES_LIST and ARG_NUMBER_LIST. */
 void conn_list_begin(struct buf *out, enum conn_kind kind, size_t n);
 void conn_list_bytes(struct buf *out, struct str item);
 void conn_list_number(struct buf *out, uint64_t item);

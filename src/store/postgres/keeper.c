@@ -20,18 +20,18 @@
 
 enum { HOST_BYTES = 256, PIPE_BYTES = 64 };
 
-/* Do notifications come through? Poolers of transactions take LISTEN and pass on nothing. */
+/* Says whether notifications come through: transaction poolers take LISTEN and pass nothing on. */
 enum hearing { HEARING_UNKNOWN, HEARING_ASKED, HEARING_FINE, HEARING_NOTHING };
 
-/* The state of a keeper's work, used by its thread only. Times are clock_boot_ms. */
+/* Holds the state of a keeper's work, used only by its thread. Times are clock_boot_ms. */
 struct keeping {
   struct pg_base *pg;
   struct conn *conn;
   uint64_t renew_at, sweep_at, poll_at, told_at;
-  uint64_t due_at; /* what it does now is over by then, unless the program was stopped */
+  uint64_t due_at; /* its present action ends by then, unless the program is stopped */
   bool hung;       /* it was stopped for long since the last renewal */
   enum hearing hearing;
-  uint64_t hears_until; /* when ASKED */
+  uint64_t hears_until; /* for ASKED */
   unsigned failures;
   unsigned surplus; /* renewals in a row that reported more sessions than are known */
   bool listens, joined;
@@ -79,7 +79,8 @@ static void name_worker(char host[HOST_BYTES], char name[HOST_BYTES + 24], struc
   buf_putc(labels, '}');
 }
 
-/* A session's folder is on the machine that made it, unless a person named another. */
+/* Sets the default label: a session's folder is on the machine that made it, unless a person named
+ * others. */
 static void keeper_needs(struct pg_base *pg, const char *host) {
   struct buf needs = {0};
   buf_putc(&needs, '{');
@@ -139,22 +140,23 @@ void keeper_rename(struct pg_base *pg) {
   base_drop_idle(pg);
 }
 
-/* The next connection gets the new name. */
+/* Renames the worker and closes its connection: the next one gets the new name. */
 static void keeper_anew(struct keeping *k) {
   keeper_rename(k->pg);
   conn_close(k->conn);
   k->conn = NULL;
 }
 
-/* Notes whether what was done last took longer than it may: a renewal that comes too late by half a
- * lease or more was not late for want of an answer. Then sets how long the next thing may take. */
+/* Notes whether the last action took longer than allowed: then a renewal that is late by half a
+ * lease or more was not late for want of an answer. Sets how long the next action may take. */
 static void keeper_may_take(struct keeping *k, uint64_t ms) {
   uint64_t now = clock_boot_ms();
   k->hung = k->hung || (k->due_at != 0 && now > k->due_at + k->pg->keeper.ttl_ms / 2);
   k->due_at = now + ms;
 }
 
-/* Gives up all sessions, which may now be another's, and starts a new worker in this program. */
+/* Gives up all sessions, which another worker may have by now, and starts a new worker in this
+ * program. */
 static void keeper_lose(struct keeping *k) {
   struct pg_base *pg = k->pg;
   if (atomic_load(&pg->keeper.trust_until) == 0)
@@ -183,7 +185,8 @@ static void tell_asked(struct pg_base *pg, const char *lines) {
   }
 }
 
-/* Counts can differ for a moment while sessions are taken or released, but not twice in a row. */
+/* Compares counts. They may differ for a moment while sessions are taken or released, but not twice
+ * in a row. */
 static void keeper_count(struct keeping *k, uint64_t held) {
   struct pg_base *pg = k->pg;
   (void)pthread_mutex_lock(&pg->lock);
@@ -268,7 +271,7 @@ static void keeper_version(struct pg_base *pg, struct conn *conn, const PGresult
   conn_free(answer);
 }
 
-/* Looks at the queue and the providers. If there is no answer, whoever watches checks the queue. */
+/* Looks at the queue and the providers. Without an answer, whoever watches checks the queue. */
 static void keeper_poll(struct pg_base *pg, struct conn *conn) {
   struct err err;
   enum conn_failure failure;
@@ -304,9 +307,9 @@ static bool keeper_connect(struct keeping *k) {
 
 static const char TO_ITSELF[] = "self ";
 
-/* The worker notifies itself, over another connection: on its own one a pooler would bring the
- * notification with the answer, and never another. Only over one that is open, since the lease must
- * not wait for a new one. */
+/* Notifies the worker itself over another connection: on its own, a pooler would bring this
+ * notification with the answer, and never another. Only over an open one, since the lease must not
+ * wait for a new connection. */
 static void keeper_ask_itself(struct keeping *k) {
   struct pg_base *pg = k->pg;
   char payload[64];
@@ -394,7 +397,7 @@ static void keeper_work(struct keeping *k) {
 static uint64_t keeper_next(const struct keeping *k) {
   uint64_t now = clock_boot_ms(), next = k->renew_at,
            trust = atomic_load(&k->pg->keeper.trust_until);
-  if (conn_is_open(k->conn)) /* a sweep waits for the connection, which a renewal makes */
+  if (conn_is_open(k->conn)) /* a sweep needs the connection, which a renewal makes */
     next = k->sweep_at < next ? k->sweep_at : next;
   next = k->poll_at < next ? k->poll_at : next;
   if (k->hearing == HEARING_ASKED && k->hears_until < next)
@@ -418,7 +421,8 @@ static void *keeper_main(void *ctx) {
   while (!atomic_load(&pg->keeper.ends)) {
     if (!k.joined && atomic_load(&pg->keeper.joined)) {
       k.joined = true;
-      (void)keeper_connect(&k); /* to hear of others; else when something is due */
+      /* to hear of others; else a connection is made when something is due */
+      (void)keeper_connect(&k);
     }
     char payload[64];
     enum conn_failure failure;

@@ -289,7 +289,7 @@ bool shared_make(struct shared_log *log, struct err *err) {
   else if (answer != NULL && !ok)
     (void)base_trusts(pg, log->term + 1, err);
   conn_free(answer);
-  log->fence = ok ? 1 : 0; /* never release what is another's */
+  log->fence = ok ? 1 : 0; /* never release another worker's session */
   log->unmade = !ok;
   return ok;
 }
@@ -397,7 +397,7 @@ static bool hold(const struct store *store, struct shared_log *log, const struct
   PGresult *answer = NULL;
   if (claim != NULL)
     answer = hold_claimed(log->pg, log->id, claim->held.fence, err);
-  /* A claim that only waits to be given back may have been, and its answer lost. */
+  /* A claim that only waits to be given back may have been given back, its answer lost. */
   if (claim == NULL || (answer == NULL && err->code == ERR_LOCKED))
     answer = hold_within(log->pg, log->id, store->lock_wait_ms, err);
   if (answer != NULL)
@@ -497,8 +497,8 @@ struct store_log *shared_attach(struct store *store, const struct store_ref *ref
   return NULL;
 }
 
-/* Retries on another connection: a lost release would leave the session held for as long as this
- * worker lives. If it was already done, the answer is "fenced", which does no harm. */
+/* Retries on another connection: after a lost request the session would stay held for as long as
+ * this worker lives. If it was already released, the answer is "fenced", which does no harm. */
 bool shared_release(struct pg_base *pg, const struct base_leave *leave) {
   uint64_t until = clock_mono_ms() + NOW_TRY_MS;
   enum conn_failure failure = CONN_FINE;

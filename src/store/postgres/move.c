@@ -1,5 +1,5 @@
-/* Copies and moves sessions. In transit a row is `moved` and not ended:
- * nobody takes it. Set aside it is `moved` and ended. */
+/* Copies and moves sessions. In transit a row is `moved` and not ended, so nobody takes it. Set
+ * aside it is `moved` and ended. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -21,7 +21,7 @@ static PGresult *ask_move_in(const struct shared_log *log, const struct store_mo
                   false, &failure, err);
 }
 
-/* Takes the row, and reads what is there of the log. */
+/* Takes the row, and reads what is already there of the log. */
 static bool move_in(struct shared_log *log, const struct store_move *move, struct err *err) {
   struct store_ref ref;
   struct base_held held = {0};
@@ -38,7 +38,7 @@ static bool move_in(struct shared_log *log, const struct store_move *move, struc
   held.seq = conn_number(answer, 0, 2);
   held.bytes = conn_number(answer, 0, 3);
   (void)snprintf(held.hash, sizeof held.hash, "%s", conn_text(answer, 0, 4));
-  log->fence = ok ? conn_number(answer, 0, 1) : 0; /* never release what is another's */
+  log->fence = ok ? conn_number(answer, 0, 1) : 0; /* never release another worker's session */
   log->in_transit = ok;
   conn_free(answer);
   shared_ref(log->base.store, log->id, &ref);

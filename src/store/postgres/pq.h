@@ -48,8 +48,8 @@ struct pq_api {
 #undef PQ_MEMBER
 };
 
-/* Loads it, once; the table stays for the life of the program. NULL: err says what is missing. Only
- * under the lock of base.h, or before there are threads. */
+/* Loads libpq once; the table stays for the life of the program. NULL: err says what is missing.
+ * Call it only under the lock of base.h, or before there are threads. */
 const struct pq_api *pq_load(struct err *err) MUST_CHECK;
 
 #endif

@@ -13,9 +13,9 @@
 struct shared_raw {
   struct pg_base *pg;
   char id[STORE_ID_BYTES];
-  uint64_t at; /* of the window */
+  uint64_t at; /* where the window begins */
   struct buf window;
-  bool whole; /* the window is the whole log, just claimed; true until its end was read once */
+  bool whole; /* the window is the whole log, just claimed; true until its end has been read once */
 };
 
 bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owned, bool *begun) {

@@ -44,7 +44,7 @@ static bool known_read(struct str line, struct seats_known *out) {
   return true;
 }
 
-/* Compares times loosely: read at two moments, they differ by less than a second. */
+/* Compares loosely: times were read at two moments, so they may differ by up to a second. */
 static bool known_same(const struct seats_known *a, const struct seats_known *b) {
   uint64_t low = a->cool_until < b->cool_until ? a->cool_until : b->cool_until;
   uint64_t high = a->cool_until < b->cool_until ? b->cool_until : a->cool_until;
@@ -99,7 +99,7 @@ struct seat_request {
   uv_work_t work;
   struct pg_base *pg;
   char *provider; /* or NULL */
-  uint64_t ms;    /* of a pause */
+  uint64_t ms;    /* length of a pause */
   struct seat *seat;
   enum seat_answer answer;
   seat_fn done;

@@ -15,9 +15,9 @@ bool url_is_shared(const char *where) {
   return strncmp(where, LIT("postgres://")) == 0 || strncmp(where, LIT("postgresql://")) == 0;
 }
 
-/* Looks for a password before libpq sees the address: its messages may repeat it. Whoever pastes
- * one does not encode it, so it may hold any character, even those that end the part of the
- * address where libpq looks for it. */
+/* Looks for a password before libpq sees the address: its messages may repeat it. People paste a
+ * password unencoded, so it may hold any character, even those that end the part of the address
+ * where libpq looks for it. */
 static bool has_password(const char *where) {
   const char *from = strstr(where, "://") + 3;
   const char *colon = from[0] == '[' ? NULL : strchr(from, ':');
@@ -77,7 +77,7 @@ static bool all_here(const char *hosts) {
   }
 }
 
-/* True when the user names authorities in a way of libpq's own: by its variable, or by its file
+/* Returns true when the user names authorities in libpq's own way: by its variable, or by its file
  * below the home folder (PostgreSQL 15 documentation, 34.19.1). */
 static bool has_own_authorities(void) {
   char path[PATH_MAX];

@@ -93,8 +93,8 @@ static struct base_pause *pause_of(struct pg_base *pg, const char *id) {
   return pause;
 }
 
-/* The server must take it, else the session stays held: a message may have been cut within a
- * character. */
+/* Replaces what the server would refuse, else the session would stay held: a message may have been
+ * cut within a character. */
 static void why_simplify(const struct pg_base *pg, struct buf *why) {
   if (!atomic_load(&pg->narrow) && utf8_valid(why->p, why->n))
     return;
