@@ -31,6 +31,18 @@ bool store_is_address(const char *where) {
   return url_is_shared(where);
 }
 
+const char *store_shown(const char *where, char out[STORE_SHOWN_BYTES]) {
+  struct url_options options;
+  struct err ignored = {0};
+  static_assert((int)STORE_SHOWN_BYTES == (int)URL_SHOWN_BYTES, "url_read fills it");
+  if (!url_is_shared(where))
+    return where;
+  if (!url_read(where, &options, out, &ignored) && out[0] == '\0')
+    (void)snprintf(out, STORE_SHOWN_BYTES, "the shared store");
+  url_deinit(&options);
+  return out;
+}
+
 void store_at(struct store *store, const char *where) {
   *store = (struct store){.ops = ops_for(where)};
   (void)snprintf(store->where, sizeof store->where, "%s", where);

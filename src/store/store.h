@@ -34,9 +34,8 @@ struct store_ops;
 
 struct store {
   const struct store_ops *ops;
-  char where[STORE_PATH_BYTES]; /* as it was given; messages name it so */
-  /* how long store_attach waits for an owner that is leaving; 0: not at all */
-  unsigned lock_wait_ms;
+  char where[STORE_PATH_BYTES]; /* as it was given; messages: store_shown */
+  unsigned lock_wait_ms;        /* how long store_attach waits for an owner that is going; 0: not */
 };
 
 /* Refers to a log by a name that a person can see and give back. */
@@ -53,6 +52,10 @@ bool store_open(struct store *store, const char *where, struct err *err) MUST_CH
 void store_at(struct store *store, const char *where);
 /* Returns whether `where` is the address of a shared store, not a folder. */
 bool store_is_address(const char *where);
+/* Returns what messages call it: a folder by its path, a shared store by host, port and database
+ * (in `out`), since the rest of an address is nobody else's business. */
+enum { STORE_SHOWN_BYTES = 320 };
+const char *store_shown(const char *where, char out[STORE_SHOWN_BYTES]);
 bool store_exists(const struct store *store);
 
 /* store_list gives the ids of the sessions, newest first; free() the array. False: they cannot be

@@ -89,6 +89,14 @@ def named_in_the_configuration():
         expect(box.json("store", "status")[1][0]["sessions"] == {"ended": 1}, "status")
 
 
+def messages_name_host_port_and_database():
+    with SharedBox() as box:
+        box.store += ("&" if "?" in box.store else "?") + "connect_timeout=7"
+        done = box.segue("ls", "--store", box.store)
+        expect(done.returncode == 0 and b"no sessions in " in done.stderr, done)
+        expect(b"postgres@" not in done.stderr and b"connect_timeout" not in done.stderr, done.stderr)
+
+
 def two_make_it_at_once():
     with SharedBox(init=False) as box:
         both = [box.start("store", "init") for _ in range(2)]
@@ -651,7 +659,7 @@ if __name__ == "__main__":
     need_build()
     postgres.need()
     with postgres.Server() as SERVER:
-        status = main([made_and_made_again, named_in_the_configuration,
+        status = main([made_and_made_again, named_in_the_configuration, messages_name_host_port_and_database,
                        tables_of_version_1_are_brought_up_to_date, two_make_it_at_once, a_session_from_its_start_to_its_end,
                        the_same_records_as_in_files, stopped_and_gone_on_with, one_owner_at_a_time,
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,

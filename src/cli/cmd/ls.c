@@ -326,7 +326,8 @@ static int list_folder(struct ls *ls, const char *logs) {
   if (!paths_logs(logs, where, &err))
     return cli_fail("ls", &err);
   store_at(&store, where);
-  (void)snprintf(ls->where, sizeof ls->where, " in %s", where);
+  char shown[STORE_SHOWN_BYTES];
+  (void)snprintf(ls->where, sizeof ls->where, " in %s", store_shown(where, shown));
   if (!store_exists(&store) && logs == NULL)
     return STATUS_COMPLETE; /* nothing ran yet */
   if (!store_list(&store, &ids, &count, &err))
@@ -374,7 +375,8 @@ static void say_other_folder(const char *where) {
   if (!paths_read_last(name) || !store_ref_named(name, &ref) || !store_is_there(&ref))
     return;
   store_of(&ref, &store);
-  if (strcmp(store.where, where) == 0)
+  char shown[STORE_SHOWN_BYTES];
+  if (strcmp(store_shown(store.where, shown), where) == 0)
     return;
   fputs("the most recent session is in another folder: segue ls --logs ", stderr);
   cli_put_safe(stderr, store.where);

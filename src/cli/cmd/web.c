@@ -7,6 +7,7 @@
 #include "host/config.h"
 #include "host/day_book.h"
 #include "host/paths.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,10 +132,11 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
 
 static bool web_show_alone(void *ctx, const char *url, const char *code, struct err *err) {
   struct web *web = ctx;
+  char shown[STORE_SHOWN_BYTES];
   if (!web_show(web->args, url, code, &web->path, err))
     return false;
   fprintf(stderr, "segue web: shows ");
-  cli_put_safe(stderr, web->where);
+  cli_put_safe(stderr, store_shown(web->where, shown));
   fputs(" until Ctrl-C, and changes nothing\n", stderr);
   return true;
 }

@@ -285,9 +285,10 @@ static bool again_resume(struct again *a, struct err *err) {
         a->done++;
       }
   }
+  char shown[STORE_SHOWN_BYTES];
   if (known.unsound > 0)
     fprintf(stderr, "segue rejudge: %llu logs in %s are not intact and do not count\n",
-            (unsigned long long)known.unsound, into.where);
+            (unsigned long long)known.unsound, store_shown(into.where, shown));
   rejudged_deinit(&known);
   return ok;
 }
