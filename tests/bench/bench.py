@@ -1,15 +1,15 @@
 """What the benches share: the way to the tests' own modules, rows, clocks, processor time, memory,
-sides that take turns, sessions that clients of one daemon submit.
+sides that take turns, workflows of the script provider, sessions that clients of one daemon submit.
 
 A bench is a function whose parameters are its numbers (tests/bench/run.py lists and calls them). It
 prints a row a figure, beside its goal where there is one. What is compared takes turns, so that a
 busy moment hits all sides alike.
 """
+import contextlib
 import datetime
 import json
 import multiprocessing
 import os
-import re
 import resource
 import socket
 import subprocess
@@ -23,7 +23,8 @@ sys.path[:0] = [TESTS + "/system", TESTS + "/support"]
 
 from support import BUILD, Failed, expect  # noqa: E402
 
-FLOOR = BUILD + "/helpers/floor"
+PROBE, EMPTY = BUILD + "/helpers/probe", BUILD + "/helpers/empty_probe"
+AT_ONCE = 16  # sessions of a daemon
 
 
 def row(what, value, unit="", goal=""):
@@ -65,8 +66,8 @@ def ran(*words, bound=False, **more):
     """Seconds by the clock, seconds of the processor, and the output of a program; bound: with 64 MiB
     for its data."""
     before, begin = children_cpu_s(), time.perf_counter()
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          preexec_fn=bounded if bound else None, check=False, **more)
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False, **more,
+                          preexec_fn=bounded if bound else None)
     took = time.perf_counter() - begin
     expect(done.returncode == 0, *words, "failed:", done.stderr)
     return took, children_cpu_s() - before, done.stdout
@@ -90,106 +91,106 @@ def memory_kib(pid, field, file="status"):
     return sum(found)
 
 
-def peak_mib(*words, statuses=(0,), **more):
+def peak_mib(*words, **more):
     """The most that a program held; it is asked until it ends."""
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, **more)
-    most = 0
+    process, most = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, **more), 0
     while process.poll() is None:
-        try:
-            most = max(most, memory_kib(process.pid, "VmHWM") / 1024)
-        except (OSError, Failed):
-            break
-    expect(process.wait() in statuses, *words, "failed")
+        with contextlib.suppress(OSError, Failed):  # it has just ended
+            most = memory_kib(process.pid, "VmHWM") / 1024
+    expect(process.returncode in (0, 1), *words, "failed")
     return most
-
-
-def seconds(ts):
-    """Seconds since 1970 of a time in UTC."""
-    return datetime.datetime.fromisoformat(ts.removesuffix("Z") + "+00:00").timestamp()
 
 
 def at(record):
     """When a record was made, in seconds since 1970."""
-    return seconds(record["ts"])
+    return datetime.datetime.fromisoformat(record["ts"].removesuffix("Z") + "+00:00").timestamp()
 
 
 def git(folder, *words, env=None):
     ran("git", "-c", "user.name=a", "-c", "user.email=a@b", *words, cwd=folder, env=env)
 
 
-def fill(folder, files, text, committed=False):
+def fill(folder, files, committed=False):
     """Makes f0, and as many files more in 100 folders; in a repository, all of them are committed."""
     for i in range(files):
         below = f"{folder}/d{i % 100}" if i else folder
         os.makedirs(below, exist_ok=True)
         with open(f"{below}/f{i}", "w", encoding="ascii") as f:
-            f.write(f"{text} {i}\n" * 20)
+            f.write(f"line {i}\n" * 20)
     if committed:
         for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "all")):
             git(folder, *words)
 
 
-# ---- many sessions of a daemon -----------------------------------------------------------------------
+# ---- sessions ----------------------------------------------------------------------------------------
 
-def request(box, workflow, replies):
-    """The body that submits a session."""
-    return json.dumps({"workflow": {"text": workflow, "name": "bench"}, "task": "the work", "cwd": box.cwd,
-                       "scenario": {"text": json.dumps({"replies": replies})}}).encode()
+def movement(name, instruction, good, bad=("stuck", "ABORT"), **more):
+    return {"name": name, "instruction": instruction, **more,
+            "rules": [{"condition": condition, "next": follows} for condition, follows in (good, bad)]}
+
+
+def flow(*movements, **more):
+    return json.dumps({"name": "bench", "provider": "script", "judge": {"stages": ["phase1_tag"]},
+                       "max_movements": 1_000_000, "movements": movements, **more})
+
+
+THREE = flow(movement("plan", "plan {task}", ("planned", "write")),
+             movement("write", "write {task} after {previous_response}", ("written", "review")),
+             movement("review", "review {previous_response}", ("good", "COMPLETE"), ("bad", "write")))
+THREE_REPLIES = [{"text": f"I did it.\n\n[{m.upper()}:1]", "movement": m, "times": 0}
+                 for m in ("plan", "write", "review")]
+LOOP = flow(movement("work", "do it", ("done", "COMPLETE"), ("go on", "work"), bare_prompt=True,
+                     pass_previous_response=False))
+
+
+def loop_replies(turns, text="more\n", delay_ms=0):
+    return [{"text": text + "[WORK:2]", "times": turns - 1, "delay_ms": delay_ms}, {"text": text + "[WORK:1]"}]
+
+
+def run_words(box, workflow, replies):
+    return ("run", box.file("w.json", workflow), "--scenario", box.file("s.json", json.dumps({"replies": replies})),
+            "--logs", box.logs, "--quiet", "-t", "the queue")
 
 
 def submit_many(path, body, count, ready=None):
-    """Submits a session so many times, and does no more than a client must: it writes the bytes of a
-    request and reads the answer up to its end."""
-    line = socket.socket(socket.AF_UNIX)
-    line.connect(path)
-    if ready is not None:
-        ready.wait(60)
+    """Submits a session so many times, and does no more than a client must."""
     asked = b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n" \
             b"Content-Length: %d\r\n\r\n" % len(body) + body
-    for _ in range(count):
-        line.sendall(asked)
-        said = b""
-        while b"\r\n\r\n" not in said:
-            said += line.recv(65536) or b"\r\n\r\n"
-        head, _, rest = said.partition(b"\r\n\r\n")
-        expect(head.startswith(b"HTTP/1.1 201 "), said)
-        left = int(re.search(rb"(?i)content-length: (\d+)", head)[1]) - len(rest)
-        while left > 0:
-            left -= len(line.recv(left))
-    line.close()
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(path)
+        if ready is not None:
+            ready.wait(60)
+        for _ in range(count):
+            line.sendall(asked)
+            said = b""
+            while not said.rstrip().endswith(b"}"):
+                said += line.recv(65536) or b"}"
+            expect(said.startswith(b"HTTP/1.1 201 "), said)
 
 
-def run_clients(count, client, *words):
-    """Runs so many clients as processes of their own; each gets a barrier `ready`, which it passes
-    once it is connected. Returns what to call for the rest: it waits until they have all ended."""
-    ready = multiprocessing.Barrier(count + 1)
-    clients = [multiprocessing.Process(target=client, args=(*words, ready)) for _ in range(count)]
-    for one in clients:
-        one.start()
-    ready.wait(60)  # making processes is no part of what is measured
-
-    def join():
-        for one in clients:
-            one.join()
-            expect(one.exitcode == 0, "a client failed")
-    return join
-
-
-def until_idle(box):
-    def idle():
-        health = box.get("/v1/health")["sessions"]
-        return health["running"] == health["queued"] == 0
-    box.until(idle, "its sessions do not end")
-
-
-def load(box, body, sessions, clients):
-    """Seconds, and processor milliseconds of a warm daemon, for sessions that clients submit at once."""
+def load(box, workflow, replies, sessions, clients=8):
+    """Seconds, and processor milliseconds of a warm daemon, for sessions that clients submit at once:
+    processes of their own, whose making is no part of it."""
+    def until_idle():
+        def idle():
+            health = box.get("/v1/health")["sessions"]
+            return health["running"] == health["queued"] == 0
+        box.until(idle, "its sessions do not end")
     expect(sessions % clients == 0, sessions, "sessions cannot be shared by", clients, "clients")
+    body = json.dumps({"workflow": {"text": workflow, "name": "bench"}, "task": "the work", "cwd": box.cwd,
+                       "scenario": {"text": json.dumps({"replies": replies})}}).encode()
     submit_many(box.socket, body, 1)
-    until_idle(box)
-    join = run_clients(clients, submit_many, box.socket, body, sessions // clients)
+    until_idle()
+    ready = multiprocessing.Barrier(clients + 1)
+    started = [multiprocessing.Process(target=submit_many, args=(box.socket, body, sessions // clients, ready))
+               for _ in range(clients)]
+    for one in started:
+        one.start()
+    ready.wait(60)
     before, begin = cpu_ms(box.process.pid), time.monotonic()
-    join()
-    until_idle(box)
+    for one in started:
+        one.join()
+        expect(one.exitcode == 0, "a client failed")
+    until_idle()
     return time.monotonic() - begin, cpu_ms(box.process.pid) - before

@@ -5,33 +5,15 @@ import itertools
 import json
 import os
 import random
-import subprocess
 from statistics import median
 
-from bench import (FLOOR, at, elapsed_s, fill, git, in_turns, load, memory_kib, peak_mib, ran, request, row,
-                   times_as)
+from bench import (AT_ONCE, PROBE, THREE, THREE_REPLIES, at, elapsed_s, fill, flow, git, in_turns, load,
+                   memory_kib, movement, peak_mib, ran, row, run_words, times_as)
 from daemon import DaemonBox
 from support import BUILD, SEGUE, Box, expect, of_type, records
 
-AT_ONCE, WIDTH = 16, 8
+WIDTH = 8
 TEMPORARY = os.environ.get("TMPDIR", "/var/tmp")  # on a disk, unless one wants it elsewhere
-
-
-def movement(name, instruction, good, bad=("stuck", "ABORT"), **more):
-    return {"name": name, "instruction": instruction, **more,
-            "rules": [{"condition": condition, "next": follows} for condition, follows in (good, bad)]}
-
-
-def flow(*movements, **more):
-    return json.dumps({"name": "bench", "provider": "script", "judge": {"stages": ["phase1_tag"]},
-                       "max_movements": 300, "movements": movements, **more})
-
-
-THREE = flow(movement("plan", "plan {task}", ("planned", "write")),
-             movement("write", "write {task} after {previous_response}", ("written", "review")),
-             movement("review", "review {previous_response}", ("good", "COMPLETE"), ("bad", "write")))
-THREE_REPLIES = [{"text": f"I did it.\n\n[{m.upper()}:1]", "movement": m, "times": 0}
-                 for m in ("plan", "write", "review")]
 # Turns that a judge decides: two calls each.
 JUDGED = flow(movement("work", "Go on with {task}.", ("work is left", "work"), ("all is done", "COMPLETE")),
               judge={"stages": ["structured_output"]})
@@ -51,26 +33,44 @@ def judged_replies(turns, different=True):
 
 def bare_loop(log, folder, count=1, threads=1):
     """Seconds and processor milliseconds of a loop that makes the same files, records and syncs."""
-    return map(float, ran(FLOOR, "write", log, folder, str(count), str(threads))[2].split())
+    return map(float, ran(PROBE, "write", log, folder, str(count), str(threads))[2].split())
 
 
-# ---- one session -------------------------------------------------------------------------------------
+def through_the_daemon(boxes, sessions, turns, workflow, replies, threads=AT_ONCE):
+    """Turns a second of a daemon and of the bare loop, and the processor milliseconds of a session of both."""
+    box = boxes.enter_context(DaemonBox(TEMPORARY))
+    box.serve("-n", str(AT_ONCE), env={"UV_THREADPOOL_SIZE": str(threads)})
+    took, spent = load(box, workflow, replies, sessions)
+    logs = box.log_paths()
+    expect(len(logs) == sessions + 1 and records(logs[-1])[-1]["outcome"] == "complete", len(logs))
+    floor_s, floor_ms = bare_loop(logs[-1], box.dir + "/floor", sessions, threads)
+    box.end()
+    return sessions * turns / took, sessions * turns / floor_s, spent / sessions, floor_ms / sessions
 
-def run_words(box, workflow, replies):
-    return ("run", box.file("w.json", workflow), "--scenario", box.file("s.json", json.dumps({"replies": replies})),
-            "--logs", box.logs, "--quiet", "-t", "the queue")
 
+def beside_bare_loops(rounds, goal, *words, **more):
+    """Prints the rates; the processor time of a session, and of one in the bare loop, of each round."""
+    # Nothing is removed between two rounds: some file systems (ext4 without a journal) pass over
+    # what was removed just now when they look for a place, a millisecond a file.
+    with contextlib.ExitStack() as boxes:
+        ours, bare, *cpu = zip(*(through_the_daemon(boxes, *words, **more) for _ in range(rounds)))
+    row(f"{words[0]} sessions of {words[1]} turns in a daemon: turns", median(ours), "a second", goal)
+    row("  of the bare loop, the same files and syncs", median(bare), "a second")
+    row("  the daemon's part of that", times_as(ours, bare), "", ">= 0.80" if words[0] == AT_ONCE else ">= 0.50")
+    return cpu
+
+
+# ---- one session, and many ---------------------------------------------------------------------------
 
 def syncs(box, words):
     """How often a run syncs its log, and its records."""
     trace = box.dir + "/trace"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(trace)
     before = set(box.begun())
     done = box.segue(*words, env={"SYNC_ORDER": trace, "LD_PRELOAD": BUILD + "/helpers/sync_order.so"})
     expect(done.returncode == 0, done.stderr)
     with open(trace, encoding="ascii") as f:
         count = sum(line.startswith("sync-") and line.endswith(".ndjson\n") for line in f)
+    os.unlink(trace)
     return count, records((set(box.begun()) - before).pop())
 
 
@@ -103,9 +103,7 @@ def session(rounds=15, turns=300):
             bare_loop(sample, f"{box.dir}/bare{next(numbers)}"))})
         ratios = sorted(a / b for a, b in zip(ours, bare))
         row(f"{turns} judged turns", median(ours) * 1e3, "ms")
-        row("against a loop that writes and syncs the same", median(ratios), "times", "<= 1.3")
-        row("  at best", ratios[0], "times")
-        row("  at worst", ratios[-1], "times")
+        row(f"against a bare loop ({ratios[0]:.2f} to {ratios[-1]:.2f})", median(ratios), "times", "<= 1.3")
         count, log = syncs(box, words)
         calls = len(of_type(log, "call_start"))
         row("processor time a call, the start included", median(cpu) * 1e6 / calls, "us")
@@ -113,43 +111,17 @@ def session(rounds=15, turns=300):
         row("log, against texts as sent and received", os.path.getsize(sample) / texts_bytes(records(sample)),
             "times", "<= 1.3")
         row("peak memory", peak_mib(SEGUE, *words, env=box.env, cwd=box.cwd), "MiB", "<= 16")
-    with contextlib.ExitStack() as boxes:
-        found = [through_the_daemon(boxes, AT_ONCE, turns, JUDGED, judged_replies(turns, False),
-                                    threads=4) for _ in range(5)]
-    ours, bare, *_ = zip(*found)
-    row(f"turns of {AT_ONCE} sessions of {turns} turns at once", median(ours), "a second")
-    row("that part of the bare loop's", times_as(ours, bare), "", ">= 0.80")
-
-
-# ---- many short ones ---------------------------------------------------------------------------------
-
-def through_the_daemon(boxes, sessions, turns, workflow, replies, threads=AT_ONCE):
-    """Turns a second of a daemon and of the bare loop, and the processor milliseconds of a session of both."""
-    box = boxes.enter_context(DaemonBox(TEMPORARY))
-    box.serve("-n", str(AT_ONCE), env={"UV_THREADPOOL_SIZE": str(threads)})
-    took, spent = load(box, request(box, workflow, replies), sessions, 8)
-    logs = box.log_paths()
-    expect(len(logs) == sessions + 1, len(logs))
-    expect(records(logs[-1])[-1]["outcome"] == "complete", logs[-1])
-    floor_s, floor_ms = bare_loop(logs[-1], box.dir + "/floor", sessions, threads)
-    box.end()
-    return sessions * turns / took, sessions * turns / floor_s, spent / sessions, floor_ms / sessions
+    beside_bare_loops(5, "", AT_ONCE, turns, JUDGED, judged_replies(turns, False), threads=4)
 
 
 def submit(sessions=1000, rounds=3):
-    """Workflows of three movements, 16 at once, submitted by 8 clients. These are processes of their
-    own: on few cores their time is in the rates, not in the daemon's time."""
-    # Nothing is removed between two rounds: some file systems (ext4 without a journal) pass over
-    # what was removed just now when they look for a place, a millisecond a file.
-    with contextlib.ExitStack() as boxes:
-        found = [through_the_daemon(boxes, sessions, 3, THREE, THREE_REPLIES) for _ in range(rounds)]
-    steps, bare, cpu, bare_cpu = zip(*found)
-    row("turns through the daemon", median(steps), "a second")
-    row("of the bare loop, the same files and syncs", median(bare), "a second")
-    row("the daemon's part of that", times_as(steps, bare), "", ">= 0.50")
+    """Workflows of three movements, submitted by 8 clients. These are processes of their own: on few
+    cores their time is in the rates, not in the daemon's time. The goal is five times what the
+    fastest peer did beside it that makes each step durable (Restate, 1,020 a second)."""
+    cpu, bare_cpu = beside_bare_loops(rounds, ">= 5100", sessions, 3, THREE, THREE_REPLIES)
     row("processor time of the daemon", median(cpu), "ms/session")
-    row("of the bare loop", median(bare_cpu), "ms/session")
-    row("above that loop's", median(c - b for c, b in zip(cpu, bare_cpu)), "ms/session", "<= 0.30")
+    row("  of the bare loop", median(bare_cpu), "ms/session")
+    row("  above that loop's", median(c - b for c, b in zip(cpu, bare_cpu)), "ms/session", "<= 0.30")
 
 
 # ---- groups ------------------------------------------------------------------------------------------
@@ -175,7 +147,7 @@ def rate(sessions, workflow, replies):
     """Turns a second of sessions of WIDTH + 1 turns."""
     with DaemonBox() as box:
         box.serve("-n", str(AT_ONCE))
-        return sessions * (WIDTH + 1) / load(box, request(box, workflow, replies), sessions, 4)[0]
+        return sessions * (WIDTH + 1) / load(box, workflow, replies, sessions, 4)[0]
 
 
 def with_open(items):
@@ -196,14 +168,12 @@ def group(sessions=400, rounds=3):
         "bare": lambda: rate(sessions, line, child_replies(WIDTH + 1, "")),
         "groups": lambda: rate(sessions, group_of(children(WIDTH)), child_replies(WIDTH))})
     row("turns through the daemon, one by one", median(bare), "a second")
-    row(f"in groups of {WIDTH}", median(groups), "a second")
-    row("that part", times_as(groups, bare), "", ">= 0.80")
-    kib = [(with_open(64) - with_open(1)) / 63 for _ in range(rounds)]
-    row("memory of an open item", median(kib), "KiB", "<= 32")
+    row(f"  in groups of {WIDTH}", median(groups), "a second")
+    row("  that part", times_as(groups, bare), "", ">= 0.80")
+    row("memory of an open item", median((with_open(64) - with_open(1)) / 63 for _ in range(rounds)), "KiB", "<= 32")
     with Box() as box:
         one, many = (syncs(box, run_words(box, group_of(children(n)), child_replies(n)))[0] for n in (1, 64))
-    row("syncs of a group of one child", one)
-    row("of one of 64 whose answers come together", many, "", f"<= {one + 1}")
+    row(f"syncs of 64 children that end together (of one: {one})", many, "", f"<= {one + 1}")
 
 
 # ---- worktrees ---------------------------------------------------------------------------------------
@@ -213,26 +183,26 @@ def worktree(files=10000, rounds=7):
     it is, beside `git worktree add` alone: both from the same commit."""
     numbers = itertools.count()
     with Box() as box:
-        fill(box.cwd, files, "some words", committed=True)
+        fill(box.cwd, files, committed=True)
         test = {"name": "test", "command": ["true"], "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}
         workflow = box.file("w.json", json.dumps({"name": "w", "workspace": "worktree", "commit": "off",
                                                   "movements": [test]}))
 
-        def bare():
-            name = f"bare{next(numbers)}"
-            took = elapsed_s(lambda: git(box.cwd, "worktree", "add", "--quiet", "-b", name, f"{box.dir}/{name}",
-                                         "HEAD", env=box.env))
-            git(box.cwd, "worktree", "remove", "--force", f"{box.dir}/{name}", env=box.env)
+        def remove(path, took):
+            git(box.cwd, "worktree", "remove", "--force", path, env=box.env)
             return took
+
+        def bare():
+            path = f"{box.dir}/bare{next(numbers)}"
+            return remove(path, elapsed_s(lambda: git(box.cwd, "worktree", "add", "--quiet", "-b",
+                                                      os.path.basename(path), path, "HEAD", env=box.env)))
 
         def own():
             ran(SEGUE, "run", workflow, "--cwd", box.cwd, "--logs", box.logs, env=box.env)
             asked, made = of_type(records(box.log_paths()[-1]), "workspace")[:2]
-            git(box.cwd, "worktree", "remove", "--force", made["data"]["path"], env=box.env)
-            return at(made) - at(asked)
+            return remove(made["data"]["path"], at(made) - at(asked))
         sides = {"alone": bare, "own": own}
         in_turns(1, sides)  # warm
         alone, ours = map(median, in_turns(rounds, sides))
         row(f"git worktree add alone, {files} files", alone * 1000, "ms")
-        row("a session's worktree", ours * 1000, "ms")
-        row("against git alone", ours / alone, "times", "<= 1.3")
+        row("  a session's worktree, against that", ours / alone, "times", "<= 1.3")

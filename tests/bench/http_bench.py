@@ -1,23 +1,24 @@
 """What a call of a model API costs (build, send, stream, parse, turn back, check), beside bare libcurl
 that fetches the same bytes from the same server on loopback: processor time of the client only, each
 measurement in a process of its own."""
+import asyncio
 import json
+import re
 import resource
-import subprocess
+import threading
 
-from bench import in_turns, ran, row
+from bench import PROBE, in_turns, ran, row
 from api_calls import SCHEMA, driven
 from fake_api import stream
-from support import BUILD, Box, expect
+from support import expect
 
-PROBE = BUILD + "/helpers/http_probe"
 VALUE = '{"reason": "The tests pass and the queue is bounded.", "step": 2}'
 PROMPT = 'Which condition does the report fulfil? "Judge" only by evidence.\n' * 16
 LINE = "twelve chars twelve chars twelve chars twelve chars"  # of an event of the long answers
 
 
-def answers(box):
-    """Files with what the server says: a plain reply, 8 events, 1 MB and 10 MB of events."""
+def answers():
+    """What the server says: a plain reply, 8 events, 1 MB and 10 MB of events."""
     plain = {"id": "m", "type": "message", "role": "assistant", "content": [{"type": "text", "text": VALUE}],
              "stop_reason": "end_turn", "usage": {"input_tokens": 11, "output_tokens": 7}}
 
@@ -25,9 +26,36 @@ def answers(box):
         return b"".join(stream("anthropic", text, size=size))
     one = len(events(LINE, len(LINE))) - len(events("", 1))
     expect(events(VALUE, 13).count(b"data:") == 8, events(VALUE, 13))
-    return [box.file("plain", json.dumps(plain)), box.file("events", events(VALUE, 13)),
-            box.file("1mb", events(LINE * (1_000_000 // one), len(LINE))),
-            box.file("10mb", events(LINE * (10_000_000 // one), len(LINE)))]
+    bodies = [json.dumps(plain).encode(), events(VALUE, 13),
+              *(events(LINE * (size // one), len(LINE)) for size in (1_000_000, 10_000_000))]
+    return [b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" %
+            (b"text/event-stream" if body.startswith(b"event:") else b"application/json", len(body)) + body
+            for body in bodies]
+
+
+class Server(asyncio.Protocol):
+    """Answers /N with what stands there, as often as it is asked."""
+    says = ()
+
+    def connection_made(self, transport):
+        self.line, self.got = transport, b""
+
+    def data_received(self, data):
+        self.got += data
+        head, end, body = self.got.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+        if end and len(body) == int(length[1] if length else 0):
+            self.got = b""
+            self.line.write(self.says[head[head.index(b"/") + 1] - ord("0")])
+
+
+def serve():
+    """Its port."""
+    loop = asyncio.new_event_loop()
+    Server.says = answers()
+    server = loop.run_until_complete(loop.create_server(Server, "127.0.0.1", 0, backlog=2000))
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return server.sockets[0].getsockname()[1]
 
 
 def call_us(url, in_flight, total, schema):
@@ -41,21 +69,18 @@ def call_us(url, in_flight, total, schema):
 
 def http(requests=20000, rounds=3):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    with Box() as box, subprocess.Popen([PROBE, "serve", *answers(box)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE) as server:
-        port = int(server.stdout.readline())
-        plain, events, one_mb, ten_mb = (f"http://127.0.0.1:{port}/{n}" for n in range(4))
-        for flight in (1, 64, 1000):
-            total = requests // flight * flight
-            sides = {"bare": lambda: float(ran(PROBE, plain, str(flight), str(total))[2]),
-                     "plain": lambda: call_us(plain, flight, total, SCHEMA),
-                     "events": lambda: call_us(events, flight, total, SCHEMA)}
-            bare, ours, ours_events = map(min, in_turns(rounds, sides))  # the quietest: others work here too
-            row(f"{flight} in flight: bare libcurl", bare, "us")
-            row("  a call", ours, "us")
-            row("  against bare libcurl", ours / bare, "times", "<= 2")
-            row("  a call with a stream of 8 events", ours_events, "us", "<= 80")
-        one, ten = call_us(one_mb, 1, 50, None), call_us(ten_mb, 1, 5, None)
-        row("10 MB of events", 1e7 / ten, "MB/s of CPU", ">= 25")
-        row("  against 1 MB", ten / one, "times", "<= 11")
-        server.stdin.close()
+    port = serve()
+    plain, events, one_mb, ten_mb = (f"http://127.0.0.1:{port}/{n}" for n in range(4))
+    for flight in (1, 64, 1000):
+        total = requests // flight * flight
+        bare, ours, ours_events = map(min, in_turns(rounds, {  # the quietest: others work here too
+            "bare": lambda: float(ran(PROBE, "fetch", plain, str(flight), str(total))[2]),
+            "plain": lambda: call_us(plain, flight, total, SCHEMA),
+            "events": lambda: call_us(events, flight, total, SCHEMA)}))
+        row(f"{flight} in flight: bare libcurl", bare, "us")
+        row("  a call", ours, "us")
+        row("  against bare libcurl", ours / bare, "times", "<= 2")
+        row("  a call with a stream of 8 events", ours_events, "us", "<= 80")
+    one, ten = call_us(one_mb, 1, 50, None), call_us(ten_mb, 1, 5, None)
+    row("10 MB of events", 1e7 / ten, "MB/s of CPU", ">= 25")
+    row("  against 1 MB", ten / one, "times", "<= 11")

@@ -5,16 +5,14 @@ import os
 import resource
 import socket
 import subprocess
-import tempfile
 import time
 from statistics import median
 
-from bench import in_turns, memory_kib, row
+from bench import EMPTY, in_turns, memory_kib, row
 from daemon import DaemonBox, Events
 from flow_bench import JUDGED
-from support import BUILD, SEGUE, expect
+from support import SEGUE, Box, expect
 
-EMPTY = BUILD + "/helpers/empty_probe"
 HOUR_MS = 3600 * 1000
 
 
@@ -28,19 +26,17 @@ def once_ms(words):
 
 
 def starts(runs=101):
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
-        f.write("name: ten\nprovider: script\nmovements:\n" + "".join(
+    with Box() as box:
+        path = box.file("ten.yaml", "name: ten\nprovider: script\nmovements:\n" + "".join(
             f"  - name: step{i}\n    instruction: Do part {i} of {{task}}, then report.\n    rules:\n"
             f"      - {{condition: done, next: {f'step{i + 1}' if i < 9 else 'COMPLETE'}}}\n"
             f"      - {{condition: not done, next: step{i}}}\n" for i in range(10)))
-        f.flush()
-        commands = {"empty program": [EMPTY], "segue version": [SEGUE, "version"],
-                    "segue lint, 10 movements": [SEGUE, "lint", f.name]}
-        times = in_turns(runs, {name: lambda words=words: once_ms(words) for name, words in commands.items()})
-    floor = median(times[0])
-    for name, took in zip(commands, times):
-        row(name, median(took), "ms")
-        row("  against the empty program", median(took) / floor, "times", "<= 1.5")
+        floor, version, lint = map(median, in_turns(runs, {
+            name: lambda words=words: once_ms(words) for name, words in (
+                ("empty", [EMPTY]), ("version", [SEGUE, "version"]), ("lint", [SEGUE, "lint", path]))}))
+    row("an empty program", floor, "ms")
+    row("segue version, against that", version / floor, "times", "<= 1.5")
+    row("segue lint of 10 movements", lint / floor, "times", "<= 1.5")
 
 
 def own_kib(pid):
@@ -48,13 +44,15 @@ def own_kib(pid):
     return memory_kib(pid, "Private_", "smaps_rollup")
 
 
-def files(box):
+def submit(box, count=1):
+    """The id of the last of sessions that wait in their second turn."""
     answer = ("words " * 334)[:2000]
-    scenario = {"replies": [
-        {"purpose": "execute", "text": answer}, {"purpose": "execute", "text": answer, "times": 0,
-                                                 "delay_ms": HOUR_MS},
-        {"purpose": "judge", "structured": {"reason": "there is more", "step": 1}, "times": 0}]}
-    return box.file("w.json", JUDGED), box.file("s.json", json.dumps(scenario))
+    workflow = box.file("w.json", JUDGED)
+    scenario = box.file("s.json", json.dumps({"replies": [
+        {"purpose": "execute", "text": answer},
+        {"purpose": "execute", "text": answer, "times": 0, "delay_ms": HOUR_MS},
+        {"purpose": "judge", "structured": {"reason": "there is more", "step": 1}, "times": 0}]}))
+    return [box.submit(workflow, scenario, task="the queue") for _ in range(count)][-1]
 
 
 def settle(box, count):
@@ -83,12 +81,8 @@ def idle():
 
 def live(floor, count):
     with DaemonBox() as box:
-        workflow, scenario = files(box)
         box.serve("-n", str(count))
-        begin = time.monotonic()
-        for _ in range(count):
-            box.submit(workflow, scenario, task="the queue")
-        row("sessions submitted, one after the other", count / (time.monotonic() - begin), "a second")
+        submit(box, count)
         row(f"memory of each of {count} live sessions", (settle(box, count) - floor) / count, "KiB", "<= 32")
         box.end(9)
         row(f"start to READY, {count} unfinished sessions", box.serve("-n", str(count)) * 1e3, "ms", "<= 1000")
@@ -98,9 +92,8 @@ def live(floor, count):
 
 def requests(watched, count=40000, at_once=100):
     with DaemonBox() as box:
-        workflow, scenario = files(box)
         box.serve()
-        sid = box.submit(workflow, scenario, task="the queue")
+        sid = submit(box)
         before = settle(box, 1)
         sockets = [socket.socket(socket.AF_UNIX) for _ in range(8)]
         request = f"GET /v1/sessions/{sid} HTTP/1.1\r\nHost: segue\r\n\r\n".encode()

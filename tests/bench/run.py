@@ -13,8 +13,7 @@ import sys
 BENCHES = {"library": None, "spawn": None, "http": "http_bench", "program": "program_bench", "session": "flow_bench",
            "submit": "flow_bench", "group": "flow_bench", "worktree": "flow_bench", "held": "call_bench",
            "tree": "call_bench", "many": "census_bench", "audit": "census_bench", "window": "window_bench"}
-BY_NAME = {"million": "census_bench", "window_live": "window_bench", "store": "store_bench",
-           "restate": "restate_bench"}
+BY_NAME = {"million": "census_bench", "window_live": "window_bench", "store": "store_bench"}
 
 
 def main():
