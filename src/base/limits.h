@@ -93,9 +93,10 @@
 #define LIMIT_WINDOW_BROWSER_COUNT    16       /* browsers let in at a time */
 #define LIMIT_WINDOW_IDLE_MS          43200000 /* 12 h: a browser away for longer is signed out */
 #define LIMIT_WINDOW_CONNECTION_COUNT 64u
-/* headers of 16 KiB, since other programs' cookies come too; pages are touched only as needed */
-#define LIMIT_WINDOW_CONNECTION_BYTES 49152u
-#define LIMIT_WINDOW_SHORT_BYTES      8192u /* of one whose request is short, as for pages */
+/* all header fields of a request, since other programs' cookies come too */
+#define LIMIT_WINDOW_HEADER_BYTES     16384u
+#define LIMIT_WINDOW_CONNECTION_BYTES 49152u /* so that they fit; touched only as needed */
+#define LIMIT_WINDOW_SHORT_BYTES      8192u  /* of one whose request is short, as for pages */
 #define LIMIT_WINDOW_SHORT_HEAD_BYTES 2048u
 #define LIMIT_WINDOW_FIRST_BYTE_S     5 /* when a silent connection is accepted all the same */
 #define LIMIT_WINDOW_BODY_BYTES       (1024u * 1024u)

@@ -41,6 +41,7 @@ struct server_door {
   size_t connection_bytes; /* memory of one: its request line and headers must fit */
   size_t short_bytes;      /* of one whose first request has at most short_head_bytes of them */
   size_t short_head_bytes;
+  size_t header_bytes;        /* of a request: all its header fields, with their line ends */
   size_t body_bytes;          /* of a request */
   const char *const *headers; /* name, value, ..., NULL: of every answer */
   /* Called once a request's headers are there. False: it may not come in. Otherwise *path, the

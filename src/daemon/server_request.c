@@ -138,6 +138,11 @@ static void request_hand_over(struct server *h, struct server_request *r) {
 static void handle_guest(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
+  if (r->refusal == 431) { /* whoever sends it */
+    server_problem(r, 431, NULL, "the headers are over the limit of %zu bytes",
+                   h->door->header_bytes);
+    return;
+  }
   bool enters = r->refusal == 0 && h->door->enter(h->ctx, r, method, &path);
   r->route = enters ? find_route(h, method, path, r->parts, allowed) : NULL;
   if (r->route == NULL || (wants_json(r) && !is_json(r)))
@@ -202,6 +207,7 @@ static enum MHD_Result queue(struct server_request *r) {
  * gives one twice; if something between did, only one of both would be looked at. */
 struct framing {
   const char *length, *coding, *host, *site, *origin;
+  size_t bytes; /* of all fields, each with ": " and its line's end */
   bool twice;
 };
 
@@ -218,6 +224,7 @@ static enum MHD_Result on_field(void *ctx, enum MHD_ValueKind kind, const char *
   else if (strcasecmp(name, "Origin") == 0)
     slot = &f->origin;
   (void)kind;
+  f->bytes += strlen(name) + (value ? strlen(value) : 0) + 4;
   if (slot == NULL)
     return MHD_YES;
   f->twice = f->twice || *slot != NULL;
@@ -246,6 +253,8 @@ static unsigned refuse_early(const struct server_request *r) {
   struct framing f = {0};
   long n = 0;
   (void)microhttpd.get_connection_values(r->mhd, MHD_HEADER_KIND, on_field, &f);
+  if (r->http->door != NULL && f.bytes > r->http->door->header_bytes)
+    return 431;
   if (f.twice || (f.length != NULL && f.coding != NULL))
     return 400;
   if (f.host != NULL && r->http->door == NULL && !is_our_host(f.host))

@@ -279,8 +279,32 @@ def other_users():
         box.end()
 
 
+def with_headers(window, bytes_of, cookies):
+    """A request with so many bytes of header fields, most of them in so many cookies of other programs."""
+    host, port = window.host.split(":")
+    fields = (f"Host: {window.host}\r\nSec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\nConnection: close\r\n"
+              f"Cookie: {window.cookie}")
+    left = bytes_of - len(fields) - 2
+    for n in range(cookies, 0, -1):
+        name = f"; c{n}="
+        fields += name + "x" * (left // n - len(name))
+        left -= left // n
+    fields += "\r\n"
+    expect(len(fields) == bytes_of, len(fields))
+    with socket.create_connection((host, port), timeout=20) as s:
+        s.sendall(f"GET {window.path} HTTP/1.1\r\n{fields}\r\n".encode())
+        told = b""
+        try:
+            while more := s.recv(65536):
+                told += more
+        except ConnectionResetError:  # hung up on before all of it was read
+            pass
+    head, _, body = told.partition(b"\r\n\r\n")
+    return int(head.split()[1]), head, body
+
+
 def bounds():
-    """Large headers and bodies, and many connections, cost only themselves."""
+    """Large headers and bodies, and many connections, cost only themselves. Cookies of 16 KiB pass, to the byte."""
     with WebBox() as box:
         box.serve()
         window = box.window()
@@ -289,6 +313,11 @@ def bounds():
         except OSError:  # hung up on before all of it was sent
             status = 413
         expect(status in (404, 413), status)
+        for bytes_of, wanted in ((16384, 200), (16385, 431), (19000, 431), (40000, 431), (60000, 431)):
+            for cookies in (1, 50):
+                got, _, told = with_headers(window, bytes_of, cookies)
+                expect(got == wanted, bytes_of, cookies, got, told[-200:])
+                expect(wanted == 200 or window.cookie.encode() not in told, told)
         idle = []
         for _ in range(64):
             idle.append(socket.create_connection(tuple(window.host.split(":"))))

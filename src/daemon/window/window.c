@@ -517,6 +517,7 @@ struct window *window_new(const struct window_options *options, struct err *err)
                                  .connection_bytes = LIMIT_WINDOW_CONNECTION_BYTES,
                                  .short_bytes = LIMIT_WINDOW_SHORT_BYTES,
                                  .short_head_bytes = LIMIT_WINDOW_SHORT_HEAD_BYTES,
+                                 .header_bytes = LIMIT_WINDOW_HEADER_BYTES,
                                  .body_bytes = LIMIT_WINDOW_BODY_BYTES,
                                  .headers = door_headers,
                                  .enter = on_enter,
