@@ -11,7 +11,6 @@
 #include "view/raw.h"
 #include "view/told.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +164,9 @@ static void compare_work(void *what, struct reading_answer *answer) {
 
 /* --- requests --- */
 
+/* str_to_long takes eighteen digits. */
+static const long LOOK_MOST = 999999999999999999;
+
 /* Returns false if it has answered the request. */
 static bool lookup_number(struct server_request *r, const char *name, long least, long most,
                           long *number) {
@@ -179,7 +181,7 @@ static bool lookup_number(struct server_request *r, const char *name, long least
 
 static bool look_page(struct server_request *r, struct looking *l, long most) {
   l->limit = most < 100 ? most : 100;
-  return lookup_number(r, "after", 0, LONG_MAX, &l->after) &&
+  return lookup_number(r, "after", 0, LOOK_MOST, &l->after) &&
          lookup_number(r, "limit", 1, most, &l->limit);
 }
 
@@ -213,7 +215,7 @@ static bool look_asked(struct server_request *r, struct looking *l) {
   case LOOKUP_TEXT:
     l->limit = 64L * 1024;
     return look_word(r, "ref", l->place, sizeof l->place) &&
-           lookup_number(r, "offset", 0, LONG_MAX, &l->after) &&
+           lookup_number(r, "offset", 0, LOOK_MOST, &l->after) &&
            lookup_number(r, "limit", 1, LIMIT_LOOKUP_TEXT_BYTES, &l->limit);
   case LOOKUP_FIND:
     return look_word(r, "text", l->text, sizeof l->text);

@@ -109,6 +109,16 @@ def pieces():
         view = json.loads(box.segue("show", box.log(many), "--as", "view").stdout)
         turns, count = pages(box, f"/v1/sessions/{many}/turns", "turns", 7)
         expect(turns == view["turns"] and count == 5, count)
+        for far in (len(log), 2 ** 31, 2 ** 32, 10 ** 18 - 1):  # beyond all that is there
+            for key in ("records", "turns"):
+                got = box.get(f"{of}/{key}?after={far}&limit=1")
+                expect(got[key] == [] and got["next"] is None, key, far, got)
+        got = box.get(f"{of}/text?ref=1%23/task&offset={10 ** 18 - 1}")
+        expect(got["text"] == "" and got["offset"] == len("the Task") and got["next"] is None, got)
+        for key in ("records?after", "turns?after", "text?ref=1%23/task&offset"):
+            for far in (10 ** 18, 2 ** 63 - 1, 2 ** 63, 2 ** 64, -1, -2 ** 63):
+                status, told = box.ask("GET", f"{of}/{key}={far}")
+                expect(status == 400 and told["detail"].endswith(" must be a number from 0 to 999999999999999999"), told)
         call = of_type(log, "call_start")[0]["call"]
         got = box.get(f"{of}/calls/{call}")
         expect(got["records"] == [r for r in log if r.get("call") == call], got)
