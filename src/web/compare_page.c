@@ -259,6 +259,17 @@ static void put_damage(struct html *h, const char *whose, const struct compare_s
     part_damaged(h, whose, side->book.records, str_from(side->book.damage.text));
 }
 
+static void put_same_way(struct html *h, const struct compare_row *rows, size_t count) {
+  size_t differing = 0;
+  for (size_t i = 0; i < count; i++)
+    differing += rows[i].differs != 0;
+  if (differing == 0)
+    HTML(h, "<p>No difference: every turn has the same verdict.</p>");
+  else
+    HTML(h, "<p>They took the same way: every turn has the same verdict. The last column says what "
+            "else differs.</p>");
+}
+
 void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b,
                   bool all) {
   size_t count;
@@ -273,7 +284,7 @@ void compare_page(struct html *h, const struct compare_side *a, const struct com
   if (!str_eq_c(str_from(a->workflow_sha256), b->workflow_sha256))
     HTML(h, "<p>The workflows differ.</p>");
   if (parting == NULL) {
-    HTML(h, "<p>No difference: every turn has the same verdict.</p>");
+    put_same_way(h, rows, count);
   } else {
     HTML(h, "<h2>First difference</h2>");
     put_compare_table(h, parting, 1, "First difference", a, b);

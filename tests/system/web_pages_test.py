@@ -287,6 +287,7 @@ def compared():
             expect(lines == ["  ... 6 lines in both", *["  same <b>"] * 3, "- one ant [WORK:1]", "+ two",
                              "+ bees [WORK:1]", ""], lines)
             expect("1 line only in A, 2 only in B" in text(b), text(b))
+            expect("No difference" not in text(b) and "They took the same way" in text(b), text(b))
             for wrong in ("compare/x", f"compare/{ids[0]}_", f"compare/{ids[0]}_{'0' * 36}"):
                 b.open(root + wrong)
                 expect(b.run(H1) == "Not found", wrong)
@@ -619,12 +620,22 @@ def laid_out():
             expect(b.run(height) < 90 and b.run(wide) == 0, b.run(height), b.run(wide))
             b.emulate(width=360)
             expect(b.run(height) < 60, b.run(height))
+            left = b.run("return document.querySelector('tr[id^=r-] td:nth-child(3)').getBoundingClientRect().left")
+            expect(left < 300, "ids fill the view", left)  # behind a status as long as max_movements
             b.emulate(media="print")
             expect(b.run("return getComputedStyle(document.querySelector('form')).display") == "none")
             b.open(b.run("return document.querySelector('tr[id^=r-] a').href"))
             b.wait(READY)
             full = b.run("return getComputedStyle(document.querySelector('time[title]'), '::after').content")
             expect("UTC" in full, full)
+            b.emulate(width=360)
+            gaps = b.run("const [one, two] = document.querySelectorAll('#main p a'); return two.getBoundingClientRect().left - "
+                         "one.getBoundingClientRect().right")
+            expect(gaps >= 16, "two links look like one", gaps)
+            b.run("document.querySelector('[aria-label=Turns] tbody a').click()")
+            b.wait("return document.title.startsWith('Turn ')")
+            b.wait(READY)
+            expect("  " in b.run("return [...document.querySelectorAll('#main .l')].map((l) => l.innerText).join()"), text(b))
         process.terminate()
         process.wait()
 
