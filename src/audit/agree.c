@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 30, RATERS_MAX = 128 }; /* with fewer turns an interval says next to nothing */
+enum { FEW = 30, RATERS_MAX = 128 }; /* an interval from fewer turns says next to nothing */
 
 struct rating {
   char rater[160];
@@ -48,7 +48,8 @@ static void label_add(void *ctx, const struct label *label) {
   a->labels[a->label_count++] = *label;
 }
 
-/* Finds a label's stratum, from 1; 0: nobody drew it. stratum NULL: does its person have any? */
+/* Finds a label's stratum, from 1; 0: nobody drew it. stratum NULL: looks for any of its
+ * person's. */
 static uint32_t stratum_of(const struct agree *a, const struct label *l, const char *stratum) {
   char key[LABEL_BY_BYTES + LABEL_STRATUM_BYTES + 2];
   uint32_t at = 0;
@@ -74,7 +75,7 @@ static void count_stratum(struct agree *a, const struct label *l) {
   s->population = s->population > l->population ? s->population : l->population;
 }
 
-/* Weighs a label. False: its person has a sample, and the label is not part of it. */
+/* Weighs a label. False: its person has a sample that the label is not part of. */
 static bool rate_label(const struct agree *a, const struct label *l, struct rating *out) {
   uint32_t at = l->population > 0 ? stratum_of(a, l, l->stratum) : 0;
   if (at == 0 && stratum_of(a, l, NULL) > 0)
@@ -82,7 +83,7 @@ static bool rate_label(const struct agree *a, const struct label *l, struct rati
   *out = (struct rating){.rule = l->rule, .weight = 1, .stratum = at};
   if (at > 0)
     out->weight = (double)a->strata[at - 1].population / (double)a->strata[at - 1].labels;
-  if (out->weight < 1) /* the store shrank, or a person labelled more than there was */
+  if (out->weight < 1) /* the store shrank, or a person labelled more than it had */
     out->weight = 1;
   (void)snprintf(out->rater, sizeof out->rater, "label %s", l->by);
   return true;
@@ -219,7 +220,7 @@ static struct agree_pair *agree_pair_of(struct agree *a, const struct row *row, 
   return known ? a->pairs[at] : NULL;
 }
 
-/* Adds to a pair's strata. If there are too many, only the table says how wide its interval is. */
+/* Adds to a pair's strata. If there are too many, the interval comes from the table alone. */
 static void pair_stratum(struct agree_pair *pair, const struct rating *drawn, long first,
                          long second) {
   size_t i = 0;
@@ -265,7 +266,7 @@ static void pair_ratings(struct agree *a, const struct row *row, const struct ra
   }
 }
 
-/* True if a rater, or the rater whose repeat it is, stands in the list of those asked for. */
+/* Returns true if a rater, or the rater whose repeat it is, is among those asked for. */
 static bool is_asked_for(const struct agree *a, const char *rater) {
   struct str rest = str_from(a->raters), name = str_from(rater);
   const char *repeat = strstr(rater, " #");

@@ -26,22 +26,23 @@
 #include "audit/rejudged.h"
 #include "store/label.h"
 
-enum { AGREE_STRATA_MAX = 32 }; /* for one pair; with more, its interval treats them as one */
+/* most strata of one pair; if it has more, its interval ignores them */
+enum { AGREE_STRATA_MAX = 32 };
 
 struct agree_pair {
   char *workflow, *movement, *first, *second;
   struct kappa_table table;
-  struct kappa_stratum *strata; /* of a pair with a label that was drawn */
+  struct kappa_stratum *strata; /* for a pair with a label from a sample */
   uint32_t stratum_of[AGREE_STRATA_MAX];
   size_t stratum_count;
 };
 struct kappa agree_kappa(const struct agree_pair *pair);
 
-struct agree_stratum { /* what one person was asked to label */
+struct agree_stratum { /* the judgments that one person was asked to label */
   uint64_t population, labels;
 };
 
-struct agree_turn { /* in which two differ; words are valid during the call */
+struct agree_turn { /* a turn on which two raters differ; words are valid during the call */
   const char *session;
   long turn;
   const struct agree_pair *pair;
@@ -52,9 +53,9 @@ struct agree {
   const struct census *census;
   void (*on_differ)(void *ctx, const struct agree_turn *turn); /* may be NULL */
   void *ctx;
-  const char *raters; /* only pairs with one of these, with commas; NULL: all. Borrowed */
+  const char *raters; /* comma-separated: only pairs with one of these; NULL: all. Borrowed */
   struct rows rows;
-  struct label *labels; /* sorted by session, turn, by once agree_labels is over */
+  struct label *labels; /* sorted by session, turn, by after agree_labels */
   size_t label_count, label_room;
   struct rejudged again;
   struct agree_pair **pairs;
@@ -72,7 +73,7 @@ bool agree_labels(struct agree *a, const struct store *store, struct err *err) M
 bool agree_rejudged(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
 void agree_read(struct agree *a, const struct store_ref *ref);
 bool agree_read_store(struct agree *a, const struct store *store, struct err *err) MUST_CHECK;
-void agree_sort(struct agree *a); /* by workflow, movement, raters */
+void agree_sort(struct agree *a); /* sorts by workflow, movement, raters */
 void agree_free(struct agree *a);
 
 /* Appends the one sentence that the numbers support, or "too few". */

@@ -45,8 +45,8 @@ struct ahead {
   pthread_cond_t changed;
   pthread_t threads[AHEAD_THREADS_MAX];
   size_t thread_count;
-  struct schema_reader *own; /* of the one who asks */
-  uint64_t offset;           /* of the next piece */
+  struct schema_reader *own; /* for the caller's own checks */
+  uint64_t offset;           /* start of the next piece */
   char before[SHA256_HEX];
   uint64_t cut, taken; /* pieces that were cut, and that were handed out to their end */
   bool ended, failed, stopped;

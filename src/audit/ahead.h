@@ -1,18 +1,18 @@
-/* ahead.h - reads a long log ahead of the one who folds its records. The log is cut into pieces of
- * whole lines; threads, and the one who asks while he would have to wait, check the lines of a
- * piece (hash, schema) and find their members. Each line carries its hash at its end, so pieces
- * need nothing from each other but the hash in front of their first line.
+/* ahead.h - reads a long log ahead of the caller that folds its records. The log is cut into pieces
+ * of whole lines. Threads, and the caller whenever it would have to wait, check the lines of a
+ * piece (hash, schema) and find their members. Each line ends with its hash, so a piece needs
+ * nothing from the others but the hash in front of its first line.
  *
  *   struct ahead *a = ahead_new(schema, &ref)     NULL: no thread could be started, or no log
  *   while (ahead_next(a, &line)) ...              in the order of the log
  *   ahead_is_whole(a)                             true: the log ended, and every line was sound
  *   ahead_free(a)
  *
- * It says nothing of a line that is not sound: where it ends early, the log is to be read from the
- * start by somebody who explains what he finds (book.h). It also ends at a line of more than 2 MiB,
- * and at a piece of a line at the end. Values are not built ahead: memory that one thread takes and
- * another gives back costs more than is saved. Memory: four pieces of 128 KiB, or of a line that is
- * longer, and 40 bytes for each member of their records. */
+ * It says nothing about an unsound line: if it ends early, read the log from the start with book.h,
+ * which says what is wrong. It also ends at a line of more than 2 MiB, and at a partial line at the
+ * end. Values are not built ahead: memory that one thread takes and another gives back costs more
+ * than is saved. Memory: four pieces of 128 KiB, or of a longer line, and 40 bytes for each member
+ * of their records. */
 #ifndef SEGUE_AUDIT_AHEAD_H
 #define SEGUE_AUDIT_AHEAD_H
 
@@ -21,10 +21,10 @@
 
 struct ahead;
 
-struct ahead_line { /* valid until the next one is asked for */
+struct ahead_line { /* valid until the next call */
   struct str text;  /* without its newline; its hash is right */
   uint64_t offset;  /* in the log */
-  /* These are a valid record's. NULL: its text was not enough to see that it is valid. */
+  /* The members of a valid record. NULL: its text alone did not show that it is valid. */
   const struct schema_member *members;
   size_t count;
 };

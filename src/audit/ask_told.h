@@ -1,5 +1,5 @@
 /* ask_told.h - gathers what the records of one question say, live or read back from its log, and
- * makes of them the result that `segue ask`, `segue resume` and the daemon return.
+ * makes the result that `segue ask`, `segue resume` and the daemon return.
  *
  *   struct ask_told told = {0};
  *   ask_told_feed(&told, record)             each record, in order
@@ -14,23 +14,24 @@
 #include <stdint.h>
 
 struct ask_told {
-  json_t *calls;             /* number -> {"text"?, "error"?} of the calls that bring the value */
-  json_t *checks;            /* bodies of check records */
-  json_t *structured, *stop; /* records: structured; session_stop or session_end. NULL: none came */
+  json_t *calls;  /* number -> {"text"?, "error"?} of calls that should give the value */
+  json_t *checks; /* bodies of check records */
+  /* records of these types (stop: session_stop or session_end). NULL: none came */
+  json_t *structured, *stop;
   int64_t tokens, duration_ms;
 };
 
 void ask_told_feed(struct ask_told *t, const json_t *record);
 void ask_told_deinit(struct ask_told *t);
-/* Whether a call was made to bring the value. */
+/* Returns whether a call was made to get the value. */
 bool ask_told_generates(const struct ask_told *t, long call);
-/* Whether a session is a question of `segue ask`, by its first record. */
+/* Returns whether a session is a question of `segue ask`, by its first record. */
 bool ask_told_is_of(const json_t *session_start);
 
-/* {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors", "checks",
- * ...}: a new object. broken: why its log could not go on, or NULL. */
+/* Returns {"value"|null, "raw", "attempts", "outcome", "first_pass", "failures", "errors",
+ * "checks", ...}, a new object. broken: why its log could not be continued, or NULL. */
 json_t *ask_told_result(const struct ask_told *t, const struct err *broken);
-/* A value, or the sentinel in its place. */
+/* Returns whether there is a value, or the sentinel in its place. */
 bool ask_told_has_value(const json_t *result);
 
 #endif

@@ -23,57 +23,58 @@
 enum book_state {
   BOOK_READING, /* there may be more */
   BOOK_END,     /* every line is sound and whole */
-  BOOK_TORN,    /* behind the sound ones stands a piece without a newline: torn_bytes */
+  BOOK_TORN,    /* a partial line follows the sound ones: torn_bytes */
   BOOK_DAMAGED  /* record `records + 1` is not what was written */
 };
 
 enum book_kind { BOOK_OTHER, BOOK_SESSION, BOOK_TURN_START, BOOK_JUDGMENT };
 
-/* Small, because a log has very many; a record whose number does not fit has no place. */
+/* It is small, because a log has very many; a record whose number does not fit has no place. */
 struct book_place {
   uint64_t offset;
   uint32_t seq;
   uint32_t bytes; /* without the newline; a line has at most LIMIT_LOG_LINE_BYTES */
-  uint32_t turn;  /* 0: of the session */
+  uint32_t turn;  /* 0: belongs to the session */
   uint8_t kind;   /* enum book_kind */
 };
 
 struct book {
   struct log_reader reader;
   struct store_ref ref;
-  struct store store; /* that holds the log, and its blobs */
+  struct store store; /* holds the log and its blobs */
   bool open;
   char hash[SHA256_HEX];
   enum book_state state;
-  uint64_t records; /* sound ones */
-  uint64_t end;     /* bytes of the log that are sound */
+  uint64_t records; /* number of sound records */
+  uint64_t end;     /* sound bytes of the log */
   uint64_t torn_bytes;
   struct str line; /* the last record returned, without its newline; valid until the next call */
   struct err damage;
   bool keeps_places;
-  struct book_place *places; /* in the order in which records were returned */
+  struct book_place *places; /* in the order in which the records were returned */
   size_t place_count, place_room;
 };
 
 bool book_open(struct book *b, const struct store_ref *ref, bool places,
                struct err *err) MUST_CHECK;
 json_t *book_next(struct book *b); /* new reference or NULL */
-/* The same in steps, for callers that parse lines themselves. book_line reads the next line and
- * checks its hash and form only; book_build parses it as book_next would (new reference, or NULL:
- * damaged); book_keep accepts the record and checks its number. False: b.state says why. */
+/* These do the same in steps, for callers that parse lines themselves. book_line reads the next
+ * line and checks only its hash and form; book_build parses it as book_next would (new reference,
+ * or NULL: damaged); book_keep accepts the record and checks its number. False: b.state says
+ * why. */
 bool book_line(struct book *b);
 json_t *book_build(struct book *b);
 bool book_keep(struct book *b, const struct record *record);
-/* Instead of book_line: the next line, which somebody else read and checked (ahead.h). */
+/* Takes the next line from ahead.h, which has read and checked it, in place of book_line. */
 void book_accept(struct book *b, struct str line, uint64_t offset);
-/* After BOOK_DAMAGED: reads on from the damaged line; nothing vouches for what it returns. */
+/* Continues after BOOK_DAMAGED, from the damaged line on; nothing vouches for what it returns. */
 json_t *book_next_unproven(struct book *b);
-/* False when the log is gone. Follows a log that was replaced by its owner. */
+/* Looks for what was appended, also to a log that its owner replaced. False: the log is gone. */
 bool book_again(struct book *b);
 json_t *book_get(const struct book *b, uint64_t seq, struct err *err);
 /* Fetches texts that are elsewhere in the log or in blobs. Borrows the book. */
 struct recall book_recall(const struct book *b);
-/* True while a process holds the log: a session runs. */
+/* Returns true while a process holds the log: the session is running. */
 bool book_owned(const struct book *b);
 void book_close(struct book *b);
 

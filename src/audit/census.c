@@ -112,7 +112,7 @@ bool census_filter(struct census *c, enum census_word what, const char *words, s
   return true;
 }
 
-/* value: NULL: the word has none. */
+/* value NULL: the word has none. */
 static bool filter_word(struct census *c, const char *name, const char *value, int64_t now_ms,
                         struct err *err) {
   long n;

@@ -30,7 +30,7 @@ enum census_word {
   CENSUS_WORD_COUNT
 };
 
-/* The word for it in options, queries and addresses: workflow, movement, ... */
+/* Returns its name in options, queries and addresses: workflow, movement, ... */
 const char *census_word_name(enum census_word word);
 
 enum census_table {
@@ -38,7 +38,7 @@ enum census_table {
   CENSUS_ALL,       /* one group */
   CENSUS_METHODS,   /* by match method */
   CENSUS_STAGES,    /* by stage */
-  CENSUS_FALLS,     /* by stage, the next one, and the reason; those that decided too */
+  CENSUS_FALLS,     /* by stage, next stage and reason; includes stages that decided */
   CENSUS_MOVEMENTS, /* by workflow and movement */
   CENSUS_JUDGES,    /* by provider and model that was asked */
   CENSUS_TABLE_COUNT
@@ -47,10 +47,10 @@ enum census_table {
 struct census_cause {
   uint32_t cause;
   uint64_t count;
-  char example[40]; /* a session's id */
+  char example[40]; /* id of one of its sessions */
 };
 
-struct census_apart { /* a log that was not counted, or not all of it */
+struct census_apart { /* a log that was not counted, or not in full */
   enum rows_log state;
   char *log;
   char why[160];
@@ -60,11 +60,11 @@ struct census {
   int64_t since_ms; /* real time; 0: any */
   int64_t min_stages;
   bool ambiguous;
-  uint32_t *wanted[CENSUS_WORD_COUNT]; /* NAMES_NONE-ended; NULL: any */
+  uint32_t *wanted[CENSUS_WORD_COUNT]; /* terminated by NAMES_NONE; NULL: any */
   struct name_list names;
   struct rows rows;
   struct tally_table tables[CENSUS_TABLE_COUNT];
-  struct tally_table *more; /* of a census that is kept: one by each key (census_kept.h); or NULL */
+  struct tally_table *more; /* in a kept census one table for each key (census_kept.h); or NULL */
   size_t more_count;
   size_t memory;
   uint64_t logs[ROWS_LOG_COUNT];
@@ -75,46 +75,46 @@ struct census {
   struct census_outcome {
     uint32_t word;
     uint64_t count;
-  } outcomes[LIMIT_AUDIT_CAUSE_COUNT]; /* of sessions */
+  } outcomes[LIMIT_AUDIT_CAUSE_COUNT]; /* counts of sessions */
   size_t outcome_count;
   struct census_apart apart[LIMIT_AUDIT_APART_COUNT];
   size_t apart_count;
 };
 
 struct census *census_new(void);
-/* words: separated by commas; NULL is fine. False: there is no such method or outcome. */
+/* Sets a filter. words: comma-separated; NULL is fine. False: there is no such method or
+ * outcome. */
 bool census_filter(struct census *c, enum census_word what, const char *words,
                    struct err *err) MUST_CHECK;
-/* Does the filter let a word through? NULL is an unknown word. */
+/* Returns whether the filter admits a word. NULL is an unknown word. */
 bool census_wants(const struct census *c, enum census_word what, const char *word);
-/* Does the row pass all filters? Its words are numbers of c->names. */
+/* Returns whether the row passes all filters. Its words are numbers of c->names. */
 bool census_wants_row(const struct census *c, const struct row *row);
-/* The same of a session, which only some filters are about: since, workflow, outcome. */
+/* Does the same for a session, which only some filters concern: since, workflow, outcome. */
 bool census_wants_session(const struct census *c, const struct row_session *session);
-/* Why a session is not complete; NAMES_NONE: it is, or it goes on. */
+/* Returns why a session is not complete; NAMES_NONE: it is, or it can continue. */
 uint32_t census_cause_of(const struct census *c, const struct row_session *session);
 /* Takes filters such as since:7d, movement:"A NAME",NAME, min-stages:2 and ambiguous. */
 bool census_filter_text(struct census *c, const char *text, int64_t now_ms,
                         struct err *err) MUST_CHECK;
-/* False: there is no such key; err lists those there are. */
+/* Sets the keys of groups. False: there is no such key; err lists those there are. */
 bool census_by(struct census *c, const char *keys, struct err *err) MUST_CHECK;
 void census_read(struct census *c, const struct store_ref *ref);
 bool census_read_store(struct census *c, const struct store *store, struct err *err) MUST_CHECK;
 void census_sort(struct census *c);
 void census_free(struct census *c);
 
-/* The i-th of "groups" and the "totals" of schemas/audit.json: new references; NULL after the last
- * group. One at a time, because as trees the groups take many times their size. */
+/* Return the i-th of "groups" and the "totals" of schemas/audit.json as new references; NULL after
+ * the last group. Groups come one at a time, because as trees they take many times their size. */
 json_t *census_group_json(const struct census *c, size_t i);
 json_t *census_totals_json(const struct census *c);
-/* A share of all judgments. */
+/* Returns the share of all judgments. */
 double census_share(const struct census *c, uint64_t judgments);
-/* Two shares: of a movement's judgments, those in which a stage that reads words did not decide; of
- * the questions to a judge, those whose answer could not be read. */
 /* Appends the groups that census_by asked for, or those by match method, as CSV (RFC 4180) with a
  * header line; durations in ms, costs in US dollars. */
 void census_csv(const struct census *c, struct buf *out);
-/* Quoted if it must be; no text of a log steers a terminal, or is a formula to a spreadsheet. */
+/* Writes a cell, quoted if need be; no text of a log can steer a terminal or be a formula in a
+ * spreadsheet. */
 void census_csv_cell(struct buf *out, struct str text);
 double census_unsure(const struct tally_group *g);
 double census_unreadable(const struct tally_group *g);

@@ -64,8 +64,7 @@ static void put_ids(struct buf *out, const struct store_id *ids, size_t count) {
   packed_put(out, ids, count * sizeof *ids);
 }
 
-/* Writes the file in one piece that is reserved at once: the ids of many logs are most of what
- * there is. */
+/* Writes the file from one buffer, reserved at once: the ids of many logs are most of it. */
 static void kept_write(const struct kept_census *k) {
   enum { REST_BYTES = 1024 * 1024 };
   struct buf file = {0};
@@ -218,7 +217,7 @@ static bool kept_add_log(struct kept_census *k, const struct store_ref *ref) {
   census_read(c, ref);
   if (c->logs[ROWS_SOUND] > sound)
     return true;
-  if (c->logs[ROWS_TORN] > torn) { /* somebody wrote after its end, and it was counted */
+  if (c->logs[ROWS_TORN] > torn) { /* somebody wrote after its end, and that was counted */
     k->spoiled = true;
     return true;
   }
@@ -229,7 +228,8 @@ static bool kept_add_log(struct kept_census *k, const struct store_ref *ref) {
   return false;
 }
 
-/* Adds those that have ended since; the others stay in k->waits. True: there were some. */
+/* Adds the logs that have ended since; the others stay in k->waits. Returns true if there were
+ * some. */
 static bool kept_grow(struct kept_census *k, struct census_kept_told *told) {
   size_t left = 0, before = k->known_count;
   k->known = xrealloc(k->known, (k->known_count + k->wait_count + 1) * sizeof *k->known);

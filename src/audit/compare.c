@@ -60,7 +60,7 @@ static void compare_add_files(struct compare_turn *turn, const json_t *files) {
   }
 }
 
-/* `works`: the turn's calls that are not a judge's, with their numbers as keys. */
+/* `works` has the turn's calls that are not a judge's, with their numbers as keys. */
 static void compare_on_call_end(struct compare_side *side, const json_t *record,
                                 const json_t *works) {
   struct compare_turn *turn = compare_turn_of(side, record);

@@ -1,7 +1,7 @@
-/* compare.h - two sessions side by side: aligns their turns by movement and finds where they part.
+/* compare.h - compares two sessions: aligns their turns by movement and finds where they part.
  *
- *   compare_log(&a, &ref, &err) and compare_log(&b, ...)     a log each, as far as it can be read
- *   compare_sound(&a, &err)                                  unless a damaged one is to be told too
+ *   compare_log(&a, &ref, &err) and compare_log(&b, ...)     one log each, as far as it can be read
+ *   compare_sound(&a, &err)                                  unless a damaged log may be shown too
  *   rows = compare_align(&a, &b, &count)                        free() it
  *   compare_side_deinit(&a) ...
  *
@@ -23,17 +23,17 @@ struct compare_turn {
   long rule;                                         /* 0: none, or not judged */
   json_t *movement, *next, *method, *judge, *worker; /* texts, or NULL; owned */
   bool judged;
-  bool unproven;                /* begun after a damaged record: nothing vouches for it */
-  char text_sha256[SHA256_HEX]; /* of the agent's answer; "" before there is one */
+  bool unproven;                /* came after a damaged record: nothing vouches for it */
+  char text_sha256[SHA256_HEX]; /* hash of the agent's answer; "" before there is one */
   uint64_t text_seq;            /* the record that holds it; 0: there is none */
   int64_t ms, tokens, cost_nano;
   json_t *files; /* {path: [added, removed]}; owned */
 };
 
-struct compare_fork { /* what a session was forked from; session "": it was not forked */
+struct compare_fork { /* origin of a forked session; session "": it was not forked */
   char session[40], hash[SHA256_HEX];
-  uint64_t seq; /* of the last record that it took over */
-  long turns;   /* it took over turns up to this one */
+  uint64_t seq; /* seq of the last record that it took over */
+  long turns;   /* last turn that it took over */
 };
 
 struct compare_side {
@@ -42,7 +42,7 @@ struct compare_side {
   struct compare_fork fork;
   uint64_t *heads; /* the first 64 bits of each record's hash, by seq from 1 */
   size_t head_count;
-  json_t *workflow; /* its name; owned, as outcome */
+  json_t *workflow; /* its name; owned, as is outcome */
   json_t *outcome;  /* NULL: open */
   char workflow_sha256[SHA256_HEX];
   struct compare_turn *turns;
@@ -52,7 +52,7 @@ struct compare_side {
 
 enum compare_difference {                       /* bits */
                           COMPARE_ONLY_ONE = 1, /* the other session has no such turn */
-                          COMPARE_VERDICT = 2,  /* another rule, or another way on */
+                          COMPARE_VERDICT = 2,  /* another rule, or another next movement */
                           COMPARE_METHOD = 4,
                           COMPARE_TEXT = 8, /* the agent said something else */
                           COMPARE_FILES = 16,
@@ -66,7 +66,7 @@ struct compare_row {
 
 bool compare_log(struct compare_side *side, const struct store_ref *ref,
                  struct err *err) MUST_CHECK;
-/* False: its log is damaged, which side.book tells. */
+/* Returns false if its log is damaged; side.book says how. */
 bool compare_sound(const struct compare_side *side, struct err *err) MUST_CHECK;
 /* Appends the agent's answer, raw; nothing if there is none yet. */
 bool compare_text(const struct compare_side *side, const struct compare_turn *turn, struct buf *out,
@@ -74,14 +74,15 @@ bool compare_text(const struct compare_side *side, const struct compare_turn *tu
 void compare_side_deinit(struct compare_side *side);
 struct compare_row *compare_align(const struct compare_side *a, const struct compare_side *b,
                                   size_t *count);
-/* The side that the other was forked from, or NULL; *turns: how many of its turns they share;
- * *proven is false if its log does not hold the record that the fork names. */
+/* Returns the side that the other was forked from, or NULL; *turns: how many of its turns they
+ * share; *proven is false if its log lacks the record that the fork names. */
 const struct compare_side *compare_shared(const struct compare_side *a,
                                           const struct compare_side *b, size_t *turns,
                                           bool *proven);
-/* The first row in which the sessions part: a turn of one only, or another verdict. NULL: none. */
+/* Returns the first row in which the sessions part: a turn that one lacks, or another verdict.
+ * NULL: they do not part. */
 const struct compare_row *compare_parting(const struct compare_row *rows, size_t count);
-/* {"a", "b", "same_workflow", "shared", "parting", "turns"}: a new reference. */
+/* Returns {"a", "b", "same_workflow", "shared", "parting", "turns"}, a new reference. */
 json_t *compare_json(const struct compare_side *a, const struct compare_side *b,
                      const struct compare_row *rows, size_t count);
 

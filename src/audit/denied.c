@@ -87,7 +87,8 @@ static bool bare_path(struct str line, struct str *path) {
   return found;
 }
 
-/* A sandbox hides private files; elsewhere programs often look for files that do not exist. */
+/* Returns whether a sandbox may hide it: elsewhere programs often look for files that do not
+ * exist. */
 static bool is_of_a_home(struct str path) {
   return str_starts(path, "~/") || str_starts(path, "/home/") || str_starts(path, "/root/") ||
          str_has(path, "/.");

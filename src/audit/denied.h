@@ -11,14 +11,14 @@
 #include <stdbool.h>
 
 enum denied_kind {
-  DENIED_ACCESS, /* read or write: the words do not say which */
+  DENIED_ACCESS, /* read or write: the message does not say which */
   DENIED_WRITE,
   DENIED_NETWORK, /* a socket or an address; has no path */
   DENIED_HIDDEN,  /* not found, in a home folder: some sandboxes hide those */
 };
 
-/* Finds the next refusal in `rest` and removes the text up to its end. False: there is none. `path`
- * is borrowed: as it was written, absolute, or with ~/ or ../ before it; may be empty. */
+/* Finds the next refusal in `rest` and moves `rest` past it. False: there is none. `path` is
+ * borrowed: as it was written, absolute, or with ~/ or ../ before it; may be empty. */
 bool denied_next(struct str *rest, struct str *path, enum denied_kind *kind);
 
 #endif

@@ -124,7 +124,7 @@ bool draw_read_store(struct draw *d, const struct store *store, struct err *err)
   return store_each(store, d, draw_read_one, err);
 }
 
-/* Takes one of each stratum in turn, until there are enough. */
+/* Takes one judgment of each stratum in turn, until there are enough. */
 static void draw_allot(struct draw *d) {
   for (size_t round = 0; d->count < d->want; round++) {
     size_t before = d->count;

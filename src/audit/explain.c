@@ -172,7 +172,7 @@ static const json_t *stage_after(const struct story *s, size_t i) {
   return NULL;
 }
 
-/* True for stops after which nothing of the earlier judging counts. */
+/* Returns true for stops after which no earlier judging counts. */
 static bool judges_anew(const char *reason) {
   static const char *const reasons[] = {"judge_unavailable", "judge_split", "rule_no_match",
                                         "failed"};
@@ -222,7 +222,7 @@ static void put_turn(struct story *s) {
       explain_stage(s, ++index, record, stage_after(s, i));
     } else if (explain_is_type(record, "session_stop")) {
       if (judges_anew(explain_word(record, "reason")))
-        index = 0; /* the stages of its judgment count anew, too */
+        index = 0; /* the stages of its judgment are counted anew, too */
       pen_title(&s->pen, "stopped  %s  %s", explain_word(record, "reason"),
                 explain_word(record, "ts"));
       if (explain_word(record, "class")[0] || explain_word(record, "message")[0])

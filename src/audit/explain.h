@@ -1,10 +1,10 @@
-/* explain.h - one judgment in full, as plain text for people: every stage that was tried or
- * skipped, its calls, what was asked, the raw reply, what the extractor and the tag reader found in
- * it, the validator's errors, why the next stage was tried, and the verdict.
+/* explain.h - explains one judgment in full, as plain text for people: every stage that was tried
+ * or skipped, its calls, what was asked, the raw reply, what the extractor and the tag reader found
+ * in it, the validator's errors, why the next stage was tried, and the verdict.
  *
- * Drawn from the log alone: prompts are rebuilt from their parts, and replies are read again with
- * the reader that judged. Texts from the log are made safe for a terminal. Section titles begin in
- * the first column, all other lines with a space.
+ * It uses the log alone: prompts are rebuilt from their parts, and replies are read again with the
+ * reader that judged. Texts from the log are made safe for a terminal. Section titles begin in the
+ * first column, all other lines with a space.
  *
  *   read the whole log into a book with `places`, then
  *   explain_find(&book, "review#2", &found, &err)
@@ -17,10 +17,11 @@
 
 struct explain_found {
   long turn;
-  long run, runs; /* the movement's run, and how many there are */
+  long run, runs; /* number of the movement's run, and how many it has */
 };
 
-/* word: MOVEMENT (its last run) or MOVEMENT#N. ERR_NOT_FOUND names the movements that ran. */
+/* Finds a turn. word: MOVEMENT (its last run) or MOVEMENT#N. ERR_NOT_FOUND names the movements that
+ * ran. */
 bool explain_find(const struct book *book, const char *word, struct explain_found *found,
                   struct err *err) MUST_CHECK;
 

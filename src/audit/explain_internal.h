@@ -12,30 +12,31 @@
 
 #include <jansson.h>
 
-/* Everything known while one turn is being explained. */
+/* Holds everything known while one turn is explained. */
 struct story {
   const struct book *book;
   struct pen pen;
-  json_t *records;           /* of the turn, in order; stops and resumes in between */
+  json_t *records;           /* the turn's, in order, with stops and resumes among them */
   json_t *start;             /* session_start */
-  struct workflow *workflow; /* NULL when the record's does not build */
+  struct workflow *workflow; /* NULL if the recorded one cannot be built */
   const struct movement *movement;
   struct chain_schemas schemas;
   long turn, run;
-  json_t *shown;     /* calls that were shown, by number */
-  struct buf report; /* the text that was judged, once it was asked for */
+  json_t *shown;     /* calls already shown, by number */
+  struct buf report; /* text that was judged, once needed */
   bool has_report;
 };
 
-/* Members of a record: a text ("" when there is none), the same as a view, a number (0). */
+/* Return a member of a record: a text ("" if there is none), the same as a view, a number (or
+ * 0). */
 const char *explain_word(const json_t *object, const char *key);
 struct str explain_view(const json_t *object, const char *key);
 json_int_t explain_number(const json_t *object, const char *key);
 bool explain_is_type(const json_t *record, const char *type);
 
-/* One call: its attempts, gathered from the turn's records. */
+/* Gathers the attempts of one call from the turn's records. */
 struct call_view {
-  const json_t *start; /* the first attempt's */
+  const json_t *start; /* first attempt's call_start */
   const json_t *last;  /* the last attempt's call_start */
   const json_t *end;   /* the last attempt's call_end, or NULL */
   long attempts;
@@ -43,21 +44,21 @@ struct call_view {
 };
 
 void explain_call_of(const struct story *s, json_int_t call, struct call_view *out);
-/* The answer's exact bytes, from the record or from its blob, appended. */
+/* Appends the exact bytes of an answer, from the record or from its blob. */
 void explain_answer_of(struct story *s, const json_t *end, struct buf *out);
-/* The paths that a sandboxed call was denied, according to its own output. */
+/* Lists the paths that a sandboxed call was denied, according to its own output. */
 void explain_denied(struct story *s, json_int_t call, const struct call_view *c);
-/* A call of the movement's own: its work, a correction of its value, the check of an invariant. */
+/* Explains a call of the movement's own: its work, a correction of its value, an invariant's
+ * check. */
 void explain_own_call(struct story *s, const json_t *start);
-/* One judge call of a stage, with what its reply was read as. */
+/* Explains a judge call of a stage, and how its reply was read. */
 void explain_judge_call(struct story *s, json_int_t call, enum judge_stage stage);
-/* The rules of the movement as its judges were offered them. */
+/* Returns the movement's rules as its judges were offered them. */
 struct chain_spec explain_spec(struct story *s);
-/* next: the stage that was tried after it, or NULL. */
-/* Who a person is, as {uid, name}; NULL: nobody. */
+/* Says who a person is, from {uid, name}; NULL: nobody. */
 void explain_person(struct story *s, const json_t *by);
 void explain_stage(struct story *s, int index, const json_t *stage, const json_t *next);
-/* The children of a group's turn and what each found; nothing for other turns. */
+/* Explains what the children of a group's turn found; nothing for other turns. */
 void explain_children(struct story *s);
 void explain_check(struct story *s, const json_t *check);
 void explain_value(struct story *s, const json_t *record);

@@ -139,7 +139,7 @@ static void put_rule_named(struct story *s, json_int_t number, struct buf *line)
   buf_puts(line, ")");
 }
 
-/* Tells what an ambiguous stage is torn between, and where each of it stands. */
+/* Says what an ambiguous stage is torn between, and where each alternative is. */
 static void put_doubt(struct story *s, const json_t *stage) {
   size_t i;
   json_t *candidate;

@@ -23,20 +23,20 @@
 #include "audit/census.h"
 
 struct flaw_group {
-  char *stage; /* of a judge; NULL: of a movement's value */
+  char *stage; /* judge's stage; NULL: it is a movement's value */
   char *path, *keyword;
-  const char *shape;  /* of the answer: flaws_shape */
-  char *message;      /* the first one */
-  char example[80];   /* "SESSION/TURN/CALL" of it */
-  uint64_t count;     /* of errors */
-  uint64_t answers;   /* with such an error */
-  uint64_t last_seen; /* answer counted last */
+  const char *shape;  /* the answer's form: flaws_shape */
+  char *message;      /* first such message */
+  char example[80];   /* "SESSION/TURN/CALL" of an example */
+  uint64_t count;     /* number of errors */
+  uint64_t answers;   /* number of answers with such an error */
+  uint64_t last_seen; /* number of the last answer counted */
 };
 
 struct flaw_log;
 struct flaws {
   const struct census *census;
-  void (*on_case)(void *ctx, json_t *item); /* NULL: nobody asks; item is borrowed */
+  void (*on_case)(void *ctx, json_t *item); /* NULL: not wanted; item is borrowed */
   void *ctx;
   struct flaw_group *groups;
   size_t count;
@@ -50,11 +50,11 @@ struct flaws {
 struct flaws *flaws_new(const struct census *census);
 void flaws_read(struct flaws *f, const struct store_ref *ref);
 bool flaws_read_store(struct flaws *f, const struct store *store, struct err *err) MUST_CHECK;
-void flaws_sort(struct flaws *f); /* the most frequent first */
+void flaws_sort(struct flaws *f); /* most frequent first */
 json_t *flaws_json(const struct flaws *f);
 void flaws_free(struct flaws *f);
 
-/* empty, json, json_cut (begins as JSON and breaks off), fenced, json_in_prose, prose. */
+/* Returns empty, json, json_cut (begins as JSON and breaks off), fenced, json_in_prose or prose. */
 const char *flaws_shape(struct str text);
 
 #endif

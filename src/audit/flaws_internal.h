@@ -7,7 +7,7 @@
 
 struct flaw_call {
   long turn, call;
-  bool works;                   /* the movement's own */
+  bool works;                   /* it does the movement's own work */
   uint64_t start_seq, end_seq;  /* records of its first attempt, and of its last answer */
   const char *provider, *model; /* model may be NULL; owned by the log's words */
   const char *shape;
@@ -16,8 +16,7 @@ struct flaw_call {
 struct flaw { /* a failing answer */
   long turn, call;
   int64_t time_ms;
-  uint64_t start_seq, end_seq,
-      report_seq; /* report: the answer that was judged, 0: there is none */
+  uint64_t start_seq, end_seq, report_seq; /* report: the judged answer; 0: none */
   const char *movement, *provider, *model; /* NULL where not known; owned by the log's words */
   const char *stage, *shape;
   json_t *errors; /* [{"path", "keyword", "message"}]; owned */
@@ -28,7 +27,7 @@ struct flaw_log {
   json_t *words; /* texts of records, kept while the log is read */
   json_t *workflow_doc;
   char session[40];
-  const char *workflow, *outcome; /* NULL where not known */
+  const char *workflow, *outcome; /* NULL: not known */
   struct flaw_call *calls;
   size_t call_count, call_room;
   struct flaw *flaws;
@@ -36,13 +35,13 @@ struct flaw_log {
   uint64_t left_out;
 };
 
-/* Reads a whole log. Its flaws count only when it is sound or torn. */
+/* Reads a whole log. Its flaws count only if it is sound or torn. */
 enum rows_log flaw_log_read(struct flaw_log *log, const struct store_ref *ref);
 void flaw_log_deinit(struct flaw_log *log);
 
-/* "SESSION/TURN/CALL". */
+/* Writes "SESSION/TURN/CALL". */
 void flaw_name(const struct flaw_log *log, const struct flaw *flaw, char *out, size_t n);
-/* See flaws.h. A new reference. */
+/* Returns the case that flaws.h describes, as a new reference. */
 json_t *flaw_case(const struct flaw_log *log, const struct flaw *flaw);
 
 #endif

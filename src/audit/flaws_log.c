@@ -300,7 +300,7 @@ static json_t *rules_of(const struct flaw_log *log, const char *movement) {
   return NULL;
 }
 
-/* A schema stands in the first call that sends it, and later ones name that record. */
+/* Writes the schema: it is in the first call that sends it, and later ones refer to that record. */
 static void flaw_put_schema(const struct flaw_log *log, json_t *out, const json_t *schema) {
   const char *place = json_string_value(json_at(schema, "ref"));
   struct err err;

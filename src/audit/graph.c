@@ -149,7 +149,7 @@ static void put_taken(const struct graph_edge *edge, struct buf *out) {
 
 /* --- text --- */
 
-/* The rail of all edges to one row, spanning the rows they come from. */
+/* A rail holds all edges to one row, spanning the rows they come from. */
 struct rail {
   size_t first, last, target;
 };
@@ -312,7 +312,8 @@ void graph_ascii(const struct graph *g, struct buf *out) {
 
 /* --- Mermaid --- */
 
-/* Within quotes Mermaid has entities of its own: #quot; and #35; for the # that begins them. */
+/* Escapes for Mermaid, which has entities of its own: #quot; and #35; for the # that begins
+ * them. */
 static void put_quoted(struct str text, struct buf *out) {
   struct buf safe = {0};
   buf_safe(&safe, text, false);

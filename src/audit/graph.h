@@ -12,7 +12,7 @@
 
 struct graph;
 
-/* Keeps a reference to the workflow. */
+/* Makes a graph; keeps a reference to the workflow. */
 struct graph *graph_new(struct workflow *workflow);
 void graph_free(struct graph *graph); /* NULL is fine */
 
@@ -22,13 +22,14 @@ void graph_feed(struct graph *graph, const json_t *record);
  * ran. */
 long graph_strangers(const struct graph *graph);
 
-/* Rows in the file's order with edges as rails to their left, one rail for all edges into the same
+/* Draws rows in the file's order, with edges as rails to their left: one rail for all edges into a
  * movement. */
 void graph_ascii(const struct graph *graph, struct buf *out);
-/* A flowchart of Mermaid (https://mermaid.js.org/syntax/flowchart.html); taken edges are thick. */
+/* Draws a flowchart for Mermaid (https://mermaid.js.org/syntax/flowchart.html); taken edges are
+ * thick. */
 void graph_mermaid(const struct graph *graph, struct buf *out);
-/* {"workflow", "initial", "movements": [{"name", "runs", "open", "rules": [{"condition", "next",
- * "taken", "methods": {METHOD: n}}]}]}: a new reference. */
+/* Returns {"workflow", "initial", "movements": [{"name", "runs", "open", "rules": [{"condition",
+ * "next", "taken", "methods": {METHOD: n}}]}]}, a new reference. */
 json_t *graph_json(const struct graph *graph);
 
 #endif

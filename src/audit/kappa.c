@@ -6,7 +6,7 @@
 
 static const double z95 = 1.959963984540054;
 
-/* The first if the second is no number. */
+/* Returns the larger, or the first if the second is not a number. */
 static double smaller(double a, double b) {
   return b < a ? b : a;
 }

@@ -1,4 +1,4 @@
-/* kappa.h - how far two raters' verdicts on the same turns agree beyond chance.
+/* kappa.h - measures how far two raters' verdicts on the same turns agree beyond chance.
  *
  * Cohen's kappa (1960) with the large-sample standard error of Fleiss, Cohen and Everitt (1969) for
  * a kappa that is not 0, and its 95 % interval. A weighted table (a sample by strata) has the size
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { KAPPA_CATEGORIES = 33 }; /* no rule, rules 1 to 31, any rule beyond */
+enum { KAPPA_CATEGORIES = 33 }; /* no rule, rules 1 to 31, any later rule */
 
 struct kappa_table {
   double cell[KAPPA_CATEGORIES][KAPPA_CATEGORIES]; /* weights: first rater's verdict, second's */
@@ -21,30 +21,30 @@ struct kappa_table {
 struct kappa {
   unsigned long n;
   double agreement, agreement_low, agreement_high; /* shares */
-  bool known;                                      /* false: both always say the same one thing */
+  bool known; /* false: both raters always give the same single verdict */
   double kappa, low, high;
 };
 
-/* A verdict is the number of a rule, or 0 for none. */
+/* Counts a turn. A verdict is the number of a rule, or 0 for none. */
 void kappa_add(struct kappa_table *t, long first, long second, double weight);
 struct kappa kappa_of(const struct kappa_table *t);
 
-/* The turns of one stratum: n drawn from `population`, each standing for population / drawn
+/* Counts the turns of one stratum: n drawn from `population`, each standing for population / drawn
  * turns. */
 struct kappa_stratum {
-  double weight; /* of one turn */
+  double weight; /* a turn's weight */
   unsigned long n;
   uint32_t cell[KAPPA_CATEGORIES][KAPPA_CATEGORIES];
 };
 void kappa_stratum_add(struct kappa_stratum *s, long first, long second);
-/* The table of a stratified sample, with the intervals of its design: the sum of the strata's own
- * variances (Cochran 1977, 5.9), of kappa by its linear part (Woodruff 1971). A small stratum in
- * which all agree is not without variance: for the variance alone each stratum gets one more turn
- * that agrees and one that does not (for the share), or six like the whole sample (for kappa).
- * Simulated in tests/unit/audit/kappa_test.c. Strata drawn whole add none. */
+/* Measures a stratified sample, with the intervals of its design: the sum of the strata's own
+ * variances (Cochran 1977, 5.9), for kappa by its linear part (Woodruff 1971). A small stratum in
+ * which all agree still has variance: for the variance alone each stratum gets one more turn that
+ * agrees and one that does not (for the share), or six in the whole sample's proportions (for
+ * kappa). Simulated in tests/unit/audit/kappa_test.c. Strata drawn whole add no variance. */
 struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_stratum *strata,
                              size_t count);
-/* Wilson's 95 % interval of a share of n. */
+/* Computes Wilson's 95 % interval of a share of n. */
 void kappa_wilson(double share, double n, double *low, double *high);
 
 #endif

@@ -18,8 +18,8 @@ struct name_list {
   uint32_t count;
 };
 
-uint32_t names_add(struct name_list *names, struct str word); /* the empty one is NAMES_NONE */
-struct str names_text(const struct name_list *names, uint32_t number); /* of none: p is NULL */
+uint32_t names_add(struct name_list *names, struct str word); /* an empty word is NAMES_NONE */
+struct str names_text(const struct name_list *names, uint32_t number); /* p NULL for NAMES_NONE */
 void names_deinit(struct name_list *names);
 
 #endif

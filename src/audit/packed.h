@@ -6,23 +6,23 @@
 #include "audit/tally.h"
 #include "base/buf.h"
 
-struct packed { /* a reader; bad once the bytes were too short or not what was expected */
+struct packed { /* reads bytes; bad once they are too short or unexpected */
   struct str rest;
   bool bad;
 };
 
 void packed_put(struct buf *out, const void *bytes, size_t n);
 void packed_put_number(struct buf *out, uint64_t n);
-void packed_take(struct packed *in, void *bytes, size_t n); /* zeros when there is no more */
+void packed_take(struct packed *in, void *bytes, size_t n); /* zeros when there are no more */
 uint64_t packed_take_number(struct packed *in);
 
-/* All words, mapped to their numbers in another list. */
+/* Writes all words, to be mapped to their numbers in another list. */
 void packed_put_names(struct buf *out, const struct name_list *names);
-/* map[n] is the new number of word n; free() it. *count: how many there are. */
+/* Reads words; map[n] is the new number of word n; free() it. *count: how many there are. */
 uint32_t *packed_take_names(struct packed *in, struct name_list *names, uint32_t *count);
 
 void packed_put_table(struct buf *out, const struct tally_table *t);
-/* Into an empty table with its keys. */
+/* Reads into an empty table with its keys. */
 void packed_take_table(struct packed *in, struct tally_table *t, const uint32_t *map,
                        uint32_t count);
 

@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Lines of a text that are shown unless everything is asked for: its head says what it is, its end
- * how it came out. */
+/* A long text is cut to these lines: its head says what it is, its end how it came out. */
 enum {
   HEAD_LINES = 16,
   TAIL_LINES = 6,

@@ -1,5 +1,6 @@
-/* pen.h - lines of an explanation: titles, indented facts, and texts from a log in a gutter, cut to
- * a sensible size. Everything goes through buf_safe: nothing written here can steer a terminal.
+/* pen.h - writes the lines of an explanation: titles, indented facts, and texts from a log in a
+ * gutter, cut to a sensible size. Everything passes buf_safe: nothing written here can steer a
+ * terminal.
  *
  *   a text of several parts: pen_text_begin, then pen_text_more and pen_text_from, pen_text_end
  * The gutter is `|` for a text in the record itself and `:` for one that it refers to. */
@@ -9,7 +10,7 @@
 #include "base/buf.h"
 
 enum pen_mark {              /* the later ones are shown where several hold */
-                PEN_REFUSED, /* looks like an answer, and is none */
+                PEN_REFUSED, /* looks like an answer, but is not one */
                 PEN_MENTION, /* a tag that is no evidence */
                 PEN_PIECE,   /* the piece that was taken */
                 PEN_TAG,     /* a tag that counts */
@@ -17,15 +18,15 @@ enum pen_mark {              /* the later ones are shown where several hold */
 };
 const char *pen_mark_name(enum pen_mark mark); /* refused, mention, piece, tag */
 
-/* Receives what is written instead of `out`: raw texts, uncut. */
+/* A sink receives everything instead of `out`: raw texts, uncut. */
 struct pen_sink {
   void (*title)(void *ctx, struct str text);
   void (*line)(void *ctx, int depth, struct str text);
   /* origin: where the text is, if the record only refers to it; otherwise empty. */
   void (*text)(void *ctx, struct str origin, struct str text);
-  /* Texts between the two are parts of one, a prompt. */
+  /* Begins and ends a prompt: the texts in between are its parts. */
   void (*parts)(void *ctx, bool begin);
-  /* A piece of the text given last, and what it is (enum pen_mark). */
+  /* Marks a piece of the last text; what: enum pen_mark. */
   void (*mark)(void *ctx, struct str text, size_t offset, size_t length, enum pen_mark what);
   void *ctx;
 };
@@ -35,21 +36,21 @@ struct pen {
   const struct pen_sink *sink; /* or NULL */
   bool full;
   size_t columns;
-  bool started;    /* titles after the first have an empty line before them */
-  struct buf text; /* while a text is gathered */
+  bool started;    /* titles after the first follow an empty line */
+  struct buf text; /* text being gathered */
 };
 
 void pen_init(struct pen *pen, struct buf *out, bool full, size_t columns);
 void pen_title(struct pen *pen, const char *fmt, ...) PRINTF_LIKE(2, 3); /* in the first column */
-/* depth: 1, 2, ...; always a single line. */
+/* Writes a single line. depth: 1, 2, ... */
 void pen_line(struct pen *pen, int depth, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 void pen_text(struct pen *pen, struct str text);
 void pen_text_begin(struct pen *pen);
-void pen_text_more(struct pen *pen, struct str text); /* joins what was written before */
+void pen_text_more(struct pen *pen, struct str text); /* continues the text */
 void pen_text_from(struct pen *pen, struct str origin, struct str text);
 void pen_text_end(struct pen *pen);
-/* For sinks only: a terminal gets lines that name the byte. */
+/* Marks a piece for sinks; a terminal gets lines that name the byte. */
 void pen_mark_piece(struct pen *pen, struct str text, size_t offset, size_t length,
                     enum pen_mark what);
 

@@ -1,45 +1,45 @@
-/* rejudge.h - brings recorded turns back as they stood when they were judged, to be judged once
- * more.
+/* rejudge.h - restores recorded turns as they stood when they were judged, to be judged once more.
  *
  *   rejudge_read(&ref, turns, n, &as, on_case, ctx, &err)    n turns of one log, in its order
  *   host_start with case->core.workflow and rejudge_parent(case); host_answer_with(&case->answer)
  *   rejudge_case_free(case)
  *
- * A case is a workflow of one movement: the recorded one's name, rules and judge, or another judge.
- * The result of the turn's own work (text, exit, tests, files) is the answer, and earlier checks
- * are carried over, so that a stage gets the prompt it would have got then. Expressions in rules
- * are replaced by the true or false they had. Nothing is asked or written here. */
+ * A case is a workflow of one movement: the recorded movement's name, rules and judge, or another
+ * judge. The result of the turn's own work (text, exit, tests, files) is the answer, and earlier
+ * checks are carried over, so that a stage gets the prompt it would have got then. Expressions in
+ * rules are replaced by their value then, true or false. Nothing is asked or written here. */
 #ifndef SEGUE_AUDIT_REJUDGE_H
 #define SEGUE_AUDIT_REJUDGE_H
 
 #include "core/decide.h"
 #include "store/store.h"
 
-struct rejudge_as {     /* what is to change; each may be NULL */
-  const char *provider; /* with it, the judge's model, panel and options are its own */
+struct rejudge_as {     /* changes to make; each may be NULL */
+  const char *provider; /* if set, the judge's model, panel and options are this provider's own */
   const char *model, *language;
   const json_t *stages, *panel, *options;
-  int agree, max_reasks; /* -1: as it was */
+  int agree, max_reasks; /* -1: as recorded */
 };
 
 struct rejudge_case {
-  size_t index;          /* of `turns` */
+  size_t index;          /* index into `turns` */
   struct core core;      /* the state to carry, with the workflow */
-  char hash[SHA256_HEX]; /* of the last record before its judgment */
-  struct text text;      /* none */
+  char hash[SHA256_HEX]; /* hash of the last record before its judgment */
+  struct text text;      /* stays empty */
   struct core_parent parent;
-  struct call_result answer; /* of its work */
+  struct call_result answer; /* result of its work */
 };
 
-/* The case belongs to the callee. */
+/* Receives a case and owns it. */
 typedef void (*rejudge_fn)(void *ctx, struct rejudge_case *c);
 
-/* False: the log is not sound up to the last of these turns, or lacks one of the judgments. */
+/* Reads the cases. False: the log is not sound up to the last of these turns, or lacks one of the
+ * judgments. */
 bool rejudge_read(const struct store_ref *ref, const long *turns, size_t n,
                   const struct rejudge_as *as, rejudge_fn on_case, void *ctx,
                   struct err *err) MUST_CHECK;
 const struct core_parent *rejudge_parent(struct rejudge_case *c);
-/* Copies the result of its work, for another session. */
+/* Copies the result of the turn's work, for another session. */
 void rejudge_answer(const struct rejudge_case *c, struct call_result *out);
 void rejudge_case_free(struct rejudge_case *c);
 

@@ -16,7 +16,7 @@
 
 #define REJUDGED_FOLDER "rejudged"
 
-enum { REJUDGED_UNDECIDED = -1 }; /* instead of a rule's number */
+enum { REJUDGED_UNDECIDED = -1 }; /* in place of a rule's number */
 
 struct rejudged_verdict {
   char session[STORE_ID_BYTES];
@@ -24,7 +24,7 @@ struct rejudged_verdict {
   long turn, repeat, rule; /* rule 0: none holds; or undecided */
 };
 
-struct rejudged_left { /* a session that can go on */
+struct rejudged_left { /* a session that can be continued */
   char id[STORE_ID_BYTES], session[STORE_ID_BYTES];
   uint32_t name, settings;
   long turn, repeat;
@@ -33,18 +33,18 @@ struct rejudged_left { /* a session that can go on */
 
 struct rejudged {
   struct name_list *names;
-  struct rejudged_verdict *list; /* by session, turn, name, repeat once it is read */
+  struct rejudged_verdict *list; /* sorted by session, turn, name, repeat after reading */
   size_t count, room;
   struct rejudged_left *left; /* in the store's order */
   size_t left_count, left_room;
   uint64_t left_out, unsound;
 };
 
-/* False: its name would be too long. */
+/* Gives the store of verdicts. False: its name would be too long. */
 bool rejudged_store(const struct store *of, struct store *out, struct err *err) MUST_CHECK;
-/* A missing store holds none. */
+/* Reads the verdicts; a missing store holds none. */
 bool rejudged_read(struct rejudged *r, const struct store *store, struct err *err) MUST_CHECK;
-/* The index of the first verdict on a turn, or on what follows it. */
+/* Returns the index of the first verdict on a turn, or on a later one. */
 size_t rejudged_find(const struct rejudged *r, const char *session, long turn);
 bool rejudged_is_of(const struct rejudged *r, size_t i, const char *session, long turn);
 void rejudged_deinit(struct rejudged *r);

@@ -17,14 +17,14 @@
 #include <jansson.h>
 
 struct report_files {
-  json_t *newest; /* file -> SHA-256 of its last report; then how the file is */
+  json_t *newest; /* file -> SHA-256 of its last report; later the file's state */
   size_t count, changed, missing;
 };
 
 void report_files_note(struct report_files *files, const json_t *record);
 void report_files_take(struct report_files *files, const struct record *record); /* the same */
 void report_files_look(struct report_files *files, const struct store *store, const char *session);
-/* Appends; all: unchanged ones too. */
+/* Appends the changed and missing files; all: unchanged files too. */
 void report_files_told(const struct report_files *files, bool all, struct buf *out);
 void report_files_deinit(struct report_files *files);
 

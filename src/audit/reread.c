@@ -22,7 +22,7 @@ static bool check_valid(void *ctx, const json_t *value) {
   return schema_valid(check->schema, value);
 }
 
-/* Same as in judge/reading.c, so that the same candidate is the nearest. */
+/* Checks as judge/reading.c does, so that the same candidate is the nearest. */
 static int check_nearness(void *ctx, const json_t *value) {
   const struct check_ctx *check = ctx;
   return (json_object_get(value, check->key) != NULL) + (json_object_get(value, "reason") != NULL);

@@ -1,5 +1,5 @@
-/* reread.h - reads a judge's reply once more and shows its work: every place where the extractor
- * saw JSON and what became of it, and every tag the tag reader counts. It uses the raw reply, the
+/* reread.h - reads a judge's reply once more and shows how: every place where the extractor saw
+ * JSON and what became of it, and every tag the tag reader counts. It uses the raw reply, the
  * reader and the schema that judged; the stage's record remains what counts. */
 #ifndef SEGUE_AUDIT_REREAD_H
 #define SEGUE_AUDIT_REREAD_H

@@ -3,7 +3,8 @@
 
 #include "format/json_object.h"
 
-/* A call's budget begins anew with the next call, and a day's ends by itself: they need nothing. */
+/* Appends nothing for a call's budget, which begins anew with the next call, or for a day's, which
+ * ends by itself. */
 static void put_budget(const json_t *budget, struct buf *out) {
   struct str of = json_view(json_object_get(budget, "of"));
   if (!str_eq_c(of, "session") && !str_eq_c(of, "movement"))

@@ -1,4 +1,4 @@
-/* The options with which `segue resume` takes a stopped session further. */
+/* resume_flags.h - the options with which `segue resume` continues a stopped session. */
 #ifndef SEGUE_AUDIT_RESUME_FLAGS_H
 #define SEGUE_AUDIT_RESUME_FLAGS_H
 

@@ -27,67 +27,67 @@ enum rows_log {
   ROWS_EMPTY,      /* no whole record: killed before it had begun */
   ROWS_TAMPERED,   /* a record is not what was written, or out of sequence */
   ROWS_FOREIGN,    /* it does not begin as a log of segue does */
-  ROWS_NEWER,      /* of a version that this program does not know */
+  ROWS_NEWER,      /* a version that this program does not know */
   ROWS_UNREADABLE, /* the system refused, or a bound was met */
   ROWS_LOG_COUNT
 };
 const char *rows_log_name(enum rows_log state);
 
-/* Calls and their use. Tokens, and US dollars / 1e9; see core/spend.h. */
+/* Sums calls and their use. Tokens, and US dollars / 1e9; see core/spend.h. */
 struct row_use {
   int64_t calls, ms, input, output, cost_nano;
   int64_t unpriced; /* calls with tokens whose cost is not known */
 };
 void row_use_add(struct row_use *sum, const struct row_use *one);
 
-/* One stage of a judgment. Words are numbers of rows.names. */
+/* Describes a stage of a judgment. Words are numbers of rows.names. */
 struct row_stage {
   uint32_t stage, reason; /* reason: why it did not decide; NAMES_NONE: it did */
   uint32_t provider, model;
-  uint8_t outcome;    /* enum stage_outcome; OUTCOME_COUNT: none that is known */
-  uint8_t call_count; /* its calls: the first question, and corrections */
+  uint8_t outcome;    /* enum stage_outcome; OUTCOME_COUNT: unknown */
+  uint8_t call_count; /* calls: the first question, and corrections */
   uint32_t rule;      /* the rule it named; 0: none */
-  uint8_t vote;       /* of a panel: the stage without a vote is what they decide */
+  uint8_t vote;       /* number of a panel's vote; the stage without one is their result */
   bool asked;         /* it made a call */
-  bool readable;      /* it said a rule, or that none holds */
-  bool machine;       /* it looks at the rules alone, not at a model's words */
+  bool readable;      /* it gave a rule, or said that none holds */
+  bool machine;       /* it looks only at the rules, not at a model's words */
   struct row_use use;
 };
 
 enum row_kind {
   ROW_JUDGMENT,
-  ROW_VALUE /* a movement that must give a value gave it, or none: without rule and stages */
+  ROW_VALUE /* a movement that must give a value did, or did not: no rule and no stages */
 };
 
 struct row {
   enum row_kind kind;
   uint32_t workflow, movement, method, match_method, provider, model, worker, worker_model, schema;
-  uint32_t outcome; /* of the session; or stopped, open, running */
-  uint32_t failure; /* of a judgment without a rule: how the session ends for it */
+  uint32_t outcome; /* the session's; or stopped, open, running */
+  uint32_t failure; /* without a rule: how the session ends because of it */
   uint32_t rule;    /* 0: none */
   long turn;
   int64_t time_ms; /* real time */
   bool ambiguous;
-  bool undecided;   /* without a rule: models were asked, and none said a rule or that none holds */
-  uint32_t answers; /* of a value: how many were checked */
-  bool value, first_pass, mended; /* there is one; it is the first answer; it was repaired */
-  struct row_use work;            /* the movement's own calls, without the judges' */
+  bool undecided;   /* no rule: models were asked, and none gave a rule or said that none holds */
+  uint32_t answers; /* number of answers checked for a value */
+  bool value, first_pass, mended; /* it has a value; from the first answer; which was repaired */
+  struct row_use work;            /* the movement's own calls, not the judges' */
   const struct row_stage *stages;
   size_t stage_first, stage_count;
 };
 
-/* The recorded turn that this session judges again (segue rejudge). */
+/* Names the recorded turn that this session judges again (segue rejudge). */
 struct row_again {
-  char session[40]; /* "": it does not */
+  char session[40]; /* "": it is no such session */
   long turn, repeat;
   uint32_t name, settings;
 };
 
-/* The session as a whole, after its judgments. */
+/* Describes the session as a whole, after its judgments. */
 struct row_session {
   struct row_again again;
   uint32_t workflow, outcome;
-  uint32_t cause; /* why it is not complete: its outcome, its stop's reason, with a class */
+  uint32_t cause; /* why it is not complete: its outcome, or the reason of its stop with a class */
   char id[40];
   int64_t time_ms;           /* time of its end or stop, or else of its last record */
   int64_t unavailable_stops; /* stops because no judge could be asked */
@@ -98,9 +98,9 @@ struct rows_sink {
   void (*ended)(void *ctx, const struct row_session *session);
 };
 
-struct rows_call { /* a call of a turn that is not judged yet */
+struct rows_call { /* a call of a turn not yet judged */
   long turn, call;
-  bool judges; /* for a stage */
+  bool judges; /* it is a judge's call */
   uint32_t provider, model, schema;
   struct row_use use;
 };
@@ -109,7 +109,7 @@ struct rows_schema { /* a schema in a record; later calls refer to it */
   int64_t seq;
   uint32_t name;
 };
-enum { ROWS_SCHEMA_COUNT = 64 }; /* of one log; those of further records have no name */
+enum { ROWS_SCHEMA_COUNT = 64 }; /* schemas of one log; later ones get no name */
 
 struct rows_turn {
   long turn;
@@ -117,21 +117,21 @@ struct rows_turn {
   bool mended;
 };
 
-/* Who worked on a turn whose judgment found no rule: a person's verdict on it may follow. */
+/* Keeps who worked on a turn whose judgment found no rule: a person's verdict on it may follow. */
 struct rows_unruled {
   long turn;
   uint32_t worker, worker_model, schema;
 };
-enum { ROWS_UNRULED_COUNT = 16 }; /* the last of one log */
+enum { ROWS_UNRULED_COUNT = 16 }; /* the last ones of a log */
 
 struct rows {
   struct name_list *names;
   struct rows_sink sink;
   void *ctx;
-  bool wants_schema; /* names the schema of each movement's value: costs a hash a call */
-  uint64_t bytes;    /* read so far, of all logs */
-  struct err err;    /* what is wrong with the log that was read last */
-  /* from here on its own: of the log that is read */
+  bool wants_schema; /* name the schema of each movement's value: costs a hash for each call */
+  uint64_t bytes;    /* read so far, in all logs */
+  struct err err;    /* fault of the last log read */
+  /* The rest is internal, for the log being read. */
   struct buf scratch;
   struct row *list;
   size_t count, room;
@@ -144,7 +144,7 @@ struct rows {
   struct rows_schema schemas[ROWS_SCHEMA_COUNT];
   size_t schema_count;
   struct rows_unruled unruled[ROWS_UNRULED_COUNT];
-  size_t unruled_count; /* of all, kept or not */
+  size_t unruled_count; /* counts all, kept or not */
   struct row_session session;
   char hash[SHA256_HEX];
   uint64_t records, end;
@@ -152,8 +152,8 @@ struct rows {
   bool spills; /* there are more rows than are kept */
 };
 
-/* Why a stage did not decide, in a word; "" if it did. error: its first error; none: a judge said
- * that no rule holds. */
+/* Says in a word why a stage did not decide; "" if it did. error: its first error; none: a judge
+ * said that no rule holds. */
 const char *rows_reason(struct str stage, enum stage_outcome outcome, bool none, struct str error);
 
 enum rows_log rows_read(struct rows *rows, const struct store_ref *ref);

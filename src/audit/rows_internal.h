@@ -14,10 +14,10 @@ enum rows_taken {
   ROWS_BEYOND, /* a bound was met */
 };
 
-struct rows_head { /* what all records have; texts raw */
+struct rows_head { /* members that all records have; texts are raw */
   int64_t v, seq;
   struct str ts, type;
-  struct pull rest; /* of the record: behind these, if they come first; else all of it */
+  struct pull rest; /* the record after these members if they come first; else all of it */
 };
 bool rows_head(struct str line, struct rows_head *head);
 
@@ -30,11 +30,11 @@ void rows_count(struct pull *at, int64_t *out);
 void rows_long(struct pull *at, long *out);
 int64_t rows_time_of(struct str raw);
 
-/* A call of a turn that is open; NULL: there is none. */
+/* Finds a call of an open turn; NULL: there is none. */
 struct rows_call *rows_call_find(struct rows *rows, long turn, long call);
-/* A judged turn has no more calls. */
+/* Forgets the calls of a turn that was judged. */
 void rows_turn_forget(struct rows *rows, long turn);
-/* The movement's own calls: who worked, with which schema, what it cost. */
+/* Adds the movement's own calls: who worked, with which schema, at what cost. */
 void rows_add_work(struct rows *rows, struct row *row);
 
 /* Takes what a sound record says; judgments are in rows_judgment.c. */

@@ -167,7 +167,7 @@ static int64_t referred_record(struct str raw) {
   return seq;
 }
 
-/* A schema stands in the first call that sends it, and later ones name that record. */
+/* Names a schema: it is in the first call that sends it, and later ones refer to that record. */
 static uint32_t schema_name(struct rows *rows, struct str raw, int64_t seq) {
   char hash[SHA256_HEX];
   int64_t place = referred_record(raw);

@@ -1,11 +1,11 @@
-/* spread.h - count, sum and percentiles of many numbers, in little memory.
+/* spread.h - computes count, sum and percentiles of many numbers in little memory.
  *
  *   struct spread m = {0}; spread_add(&m, n) ...; spread_at(&m, 99); spread_deinit(&m)
  *
- * Up to SPREAD_EXACT_COUNT numbers are kept as they are. Beyond, they are counted in buckets, 64
- * for each power of two, and a percentile is within 1/128 of the true one (numbers below 64 stay
+ * Up to SPREAD_EXACT_COUNT numbers are kept as they are. Beyond that they are counted in buckets,
+ * 64 for each power of two, and a percentile is within 1/128 of the true one (numbers below 64 stay
  * exact). A percentile is by the nearest rank: the least number that p % of all do not exceed
- * (Hyndman and Fan 1996, definition 1). Buckets are allocated for the powers that occur. */
+ * (Hyndman and Fan 1996, definition 1). Buckets are allocated only for powers that occur. */
 #ifndef SEGUE_AUDIT_SPREAD_H
 #define SEGUE_AUDIT_SPREAD_H
 
@@ -17,14 +17,14 @@ enum { SPREAD_EXACT_COUNT = 64, SPREAD_POWERS = 59 };
 struct spread {
   uint64_t count;
   int64_t sum;
-  size_t bytes;       /* of memory */
+  size_t bytes;       /* its memory */
   uint64_t *exact;    /* while there are few */
   uint32_t **buckets; /* SPREAD_POWERS + 1 pointers, NULL where no number fell */
 };
 
 /* Negative numbers count as 0; the sum stays at the largest number there is. */
 void spread_add(struct spread *m, int64_t value);
-/* percent: 1 to 100. Of no numbers: 0. */
+/* Returns a percentile. percent: 1 to 100. 0 if there are no numbers. */
 uint64_t spread_at(const struct spread *m, int percent);
 void spread_deinit(struct spread *m);
 

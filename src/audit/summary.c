@@ -447,7 +447,7 @@ static void reopen_last(struct summary *s) {
   s->open = line;
 }
 
-/* line: that of the turn in which it happened, or NULL. */
+/* line: the turn in which it happened, or NULL. */
 static void on_session_stop(struct summary *s, const struct turn_line *line,
                             const struct record *record) {
   const char *reason = record_text_c(record, MEMBER_REASON);

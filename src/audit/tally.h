@@ -3,9 +3,9 @@
  *   struct tally_table t = {.keys = {TALLY_MOVEMENT}, .key_count = 1, .memory = &memory};
  *   tally_add(&t, names, row) ...; tally_sort(&t, names); t.groups[i] ...; tally_deinit(&t)
  *
- * With a key of stages (TALLY_STAGE, TALLY_REASON) the unit is a stage of a judgment and not the
- * judgment; `judgments` then counts judgments in which it was there. Values (ROW_VALUE) are counted
- * in the group of their own keys.
+ * With a key of stages (TALLY_STAGE, TALLY_REASON) the unit is a judgment's stage, not the
+ * judgment; `judgments` then counts the judgments that had such a stage. Values (ROW_VALUE) are
+ * counted in the group of their own keys.
  *
  * All tallies of an audit share `memory`; when LIMIT_AUDIT_GROUP_BYTES of it are used, no new group
  * is made and `left_out` counts what would have needed one. */
@@ -40,26 +40,29 @@ const char *tally_key_name(enum tally_key key);
 bool tally_key_from_name(struct str name, enum tally_key *key);
 
 struct tally_group {
-  uint32_t keys[TALLY_KEYS_MAX]; /* names; of TALLY_RULE the number, of TALLY_DAY days since 1970 */
-  uint64_t judgments, units;     /* units: judgments, or stages */
-  uint64_t decided;              /* units: by a rule; or that decided */
-  uint64_t ambiguous, no_rule;   /* judgments */
-  uint64_t unsure;               /* judgments in which a stage that reads words did not decide */
-  uint64_t outcomes[OUTCOME_COUNT + 1]; /* of stages, votes apart */
-  struct row_use use;                   /* of all stages of the units */
-  struct row_use unsure_use;            /* of those that did not decide */
+  /* numbers of names; for TALLY_RULE the rule, for TALLY_DAY days since 1970 */
+  uint32_t keys[TALLY_KEYS_MAX];
+  uint64_t judgments, units;   /* units: judgments, or stages */
+  uint64_t decided;            /* units: judgments with a rule, or stages that decided */
+  uint64_t ambiguous, no_rule; /* judgments */
+  uint64_t unsure;             /* judgments in which a stage that reads words did not decide */
+  uint64_t outcomes[OUTCOME_COUNT + 1]; /* outcomes of stages, without votes */
+  struct row_use use;                   /* use by all stages of the units */
+  struct row_use unsure_use;            /* use by stages that did not decide */
   struct row_use work;
-  struct spread ms, tokens, cost; /* of a unit; cost: of those with a known one, nanodollars */
-  /* answers that must have a form: of judges, and of movements */
+  struct spread ms, tokens, cost; /* per unit; cost: only where known, in nanodollars */
+  /* Answers that must have a form: those of judges, and those of movements. */
   uint64_t readings, reading_first_pass, reading_mended[TALLY_MENDED_COUNT];
   uint64_t values, value_first_pass, value_mended[TALLY_MENDED_COUNT], value_none, value_repaired;
-  uint64_t last_row; /* of the row that was counted last here: for `judgments` */
+  uint64_t last_row; /* number of the row counted last here: for `judgments` */
 };
 
 struct tally_table {
   enum tally_key keys[TALLY_KEYS_MAX];
   size_t key_count;
-  bool askings; /* of stages: the unit is one asking of a judge; votes apart, no panel's result */
+  /* with stages: the unit is one question to a judge, each vote its own, without a panel's
+   * result */
+  bool askings;
   size_t *memory;
   struct tally_group *groups;
   size_t count;
@@ -68,7 +71,7 @@ struct tally_table {
   struct arena arena;
 };
 
-/* A judgment, or one of its stages: it counts once. */
+/* A judgment, or one of its stages, counts once. */
 struct tally_unit {
   const struct row *row;
   const struct row_stage *stage; /* NULL: the judgment */
@@ -78,20 +81,20 @@ struct tally_unit {
 
 bool tally_by_stage(const struct tally_table *t);
 void tally_add(struct tally_table *t, const struct row *row);
-/* Calls with each unit that tally_add counts for the row of a judgment. */
+/* Calls back for each unit that tally_add counts for a judgment's row. */
 void tally_units(const struct tally_table *t, const struct row *row, void *ctx,
                  void (*each)(void *ctx, const struct tally_unit *u));
-/* Had a judgment a stage that reads a model's words and did not decide? */
+/* Returns whether a stage of the judgment read a model's words and did not decide. */
 bool tally_is_unsure(const struct row *row);
-/* Returns the number of a judgment's group once it was added; with keys of stages there is none.
+/* Returns the number of the group that a judgment was added to; there is none with keys of stages.
  * SIZE_MAX: it has no group, because there are too many. */
 size_t tally_group_of(const struct tally_table *t, const struct row *row);
-/* The groups with most units first; equal ones by their keys' texts. */
+/* Sorts the groups with most units first, equal ones by their keys' texts. */
 void tally_sort(struct tally_table *t, const struct name_list *names);
-/* A key of a group as text, "" if it has none. */
+/* Gives a key of a group as text, "" if it has none. */
 void tally_key_text(const struct tally_table *t, const struct tally_group *g, size_t key,
                     const struct name_list *names, struct buf *out);
-/* The same of a unit. */
+/* Does the same for a unit. */
 void tally_unit_text(const struct tally_table *t, const struct tally_unit *u, size_t key,
                      const struct name_list *names, struct buf *out);
 void tally_deinit(struct tally_table *t);

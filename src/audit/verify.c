@@ -22,10 +22,11 @@
 #include <string.h>
 #include <time.h>
 
-/* An owner may be writing: a torn end is looked at again before it counts. */
+/* An owner may be writing, so a torn end is looked at again before it counts. */
 enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20, IDLE_COUNT = 16 };
 
-/* Readers that no thread uses now. What one learned of the records of a log holds for the next. */
+/* Keeps readers that no thread uses now: what one has learned from the records of a log serves the
+ * next log. */
 struct idle_readers {
   pthread_mutex_t lock;
   struct schema_reader *items[IDLE_COUNT];
@@ -126,14 +127,14 @@ static bool check_schema(const struct verifier *v, const json_t *record, struct 
 
 enum phase { NEW, RUNNING, STOPPED, ENDED };
 
-/* Everything known while one log is read. */
+/* Holds everything known while one log is read. */
 struct verify_pass {
   struct book book;
   struct core core;
   struct links links;
   enum phase phase;
   struct report_files reports;
-  char blob_name[SHA256_HEX]; /* of the last blob that was read; "": none */
+  char blob_name[SHA256_HEX]; /* last blob read; "": none */
   struct buf blob;
   struct schema_reader *reader;
   struct ahead *ahead;       /* reads the log in several threads, or NULL */
@@ -248,8 +249,8 @@ static bool take_members(struct verify_pass *r, const struct schema_member *memb
 }
 
 /* Reads the next record into the draft. Nearly all are valid, and their text is enough to see that.
- * For any other a tree is built, to say what is wrong. False: the book says why, if the log was not
- * read ahead. */
+ * For any other record a tree is built, to say what is wrong. False: the book says why, unless the
+ * log was read ahead. */
 static bool next_record(struct verify_pass *r) {
   struct book *b = &r->book;
   struct ahead_line line = {.members = NULL};

@@ -26,25 +26,25 @@ enum verify_state {
   VERIFY_COMPLETE, /* ends with session_end */
   VERIFY_OPEN,     /* sound, without session_end: running, stopped or crashed */
   VERIFY_EMPTY,    /* no whole record and no piece of one: killed before it had begun */
-  VERIFY_TORN,     /* open, and a piece of a line stands at its end: the chain does not cover it */
+  VERIFY_TORN,     /* open, with a partial line at its end, which the chain does not cover */
   VERIFY_BAD
 };
 
 enum verify_seal {
   VERIFY_UNSEALED,
-  VERIFY_SEALED,     /* its last record is what the ledger, or a list of heads, says */
-  VERIFY_SEALED_LATE /* the same, but the ledger heard of it when it was seen again */
+  VERIFY_SEALED,     /* its last record is the one in the ledger, or in a list of heads */
+  VERIFY_SEALED_LATE /* the same, but the ledger recorded it only when the session was seen again */
 };
 
 struct verify_result {
   enum verify_state state;
   enum verify_seal seal;
   char session[40];    /* "" before its first record is known */
-  uint64_t records;    /* sound ones */
-  uint64_t bad_record; /* number of the first bad one (records + 1), 0 when none is bad */
+  uint64_t records;    /* number of sound records */
+  uint64_t bad_record; /* number of the first bad record (records + 1); 0: none is bad */
   uint64_t torn_bytes;
-  struct err why; /* of the bad record */
-  /* Files of its reports that are not what the log has. It is as sound as without them. */
+  struct err why; /* fault of the bad record */
+  /* Report files that differ from the log. They do not make the log unsound. */
   size_t reports_changed, reports_missing;
   char reports[400]; /* "plan.md (changed), work.md (missing)", perhaps cut; or "" */
 };
@@ -56,7 +56,8 @@ void verifier_free(struct verifier *v);
  * none are. The result is the same: a log found to be bad or torn is read again in one thread. */
 void verifier_beside(struct verifier *v, uint64_t bytes);
 
-/* heads: what the ledger, and lists kept elsewhere, say of sessions; read them before the log. */
+/* Checks a log. heads: what the ledger, and lists kept elsewhere, say of sessions; read them before
+ * the log. */
 bool verify_log(const struct verifier *v, const struct store_ref *ref,
                 const struct heads *const *heads, size_t heads_count, struct verify_result *out,
                 struct err *err) MUST_CHECK;
