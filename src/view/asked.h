@@ -1,4 +1,4 @@
-/* asked.h - what a person wants to see beside a question: the form of the answer, and the last
+/* asked.h - adds what a person wants to see beside a question: the form of the answer, and the last
  * words before it.
  *
  *   list = inbox_list(...); view_asked_add(&store, list)

@@ -14,16 +14,17 @@
 struct bounds_movement {
   struct budget *budget; /* with what was added; or NULL */
   size_t first_child, child_count;
-  long most_in_a_row;        /* 0: any */
-  struct call_limits a_call; /* by its own budget, its group's and the session's */
+  long most_in_a_row;        /* 0: no limit */
+  struct call_limits a_call; /* limits from its own budget, its group's and the session's */
   long runs;
-  int64_t begun; /* calls */
-  /* its command, as core/guard.h counts */
-  long most_failures; /* 0: any */
+  int64_t begun; /* calls begun */
+  /* Its command's failures, counted as in core/guard.h. */
+  long most_failures; /* 0: no limit */
   long failures;
-  bool has_exit, changed; /* a file was changed, or may have been, since its turn was over */
+  bool has_exit, changed; /* a file changed, or may have, since its turn was over */
   int exit;
-  char sign[GUARD_SIGN], last_sign[GUARD_SIGN]; /* of its answer now; of its last failure */
+  /* hash of its present answer; of its last failure */
+  char sign[GUARD_SIGN], last_sign[GUARD_SIGN];
 };
 
 static long max_of(const struct bounds *b, const json_t *config) {
@@ -60,7 +61,7 @@ static void keep_monitors(struct bounds *b, struct arena *arena, const struct wo
   }
 }
 
-/* Returns 0 where nothing is stopped for it. */
+/* Returns how often the guard lets it happen; 0: the guard does not stop. */
 static long guard_most(const struct movement *m, enum guard guard) {
   return m->guards.on[guard] == GUARD_STOP ? m->guards.times[guard] : 0;
 }
@@ -213,7 +214,7 @@ static void mark_changed(struct bounds *b, const json_t *record) {
     b->movements[i].changed = true;
 }
 
-/* An answer that is kept elsewhere is compared by its hash. */
+/* Keeps a command's end; an answer in a blob is compared by its hash. */
 static void keep_exit(struct bounds_movement *m, const json_t *record) {
   struct str blob = json_view(json_at(record, "text_blob"));
   m->has_exit = json_is_integer(json_at(record, "exit"));
@@ -248,7 +249,7 @@ static void count_failure(struct bounds_movement *m) {
 
 /* --- turns and calls --- */
 
-/* The verdict of a monitor's own judge begins all counts anew. */
+/* Ends a turn. The verdict of a monitor's own judge begins all counts anew. */
 static void bounds_on_turn_end(struct bounds *b, const struct view_session *v,
                                const json_t *record) {
   call_bounds_turn_over(&b->calls, (long)json_integer_value(json_at(record, "turn")));
@@ -321,7 +322,7 @@ static void add_bound(struct bounds_out *out, struct view_bound bound) {
     v->bounds[v->bound_count++] = bound;
 }
 
-/* Counts what calls that run have told so far too. */
+/* Sums use, including what running calls have reported so far. */
 static int64_t told_tokens(const struct view_session *v, struct str movement) {
   int64_t sum = 0;
   for (size_t i = 0; i < v->open_count; i++) {
@@ -356,7 +357,7 @@ static void put_movement_budget(struct bounds_out *out, size_t movement) {
                                          .limit = m->budget->limit[u]});
 }
 
-/* A group's budget holds as long as it is open itself. */
+/* Writes the budgets. A group's budget applies as long as the group itself is open. */
 static void put_movement_budgets(struct bounds_out *out) {
   for (size_t i = 0; i < out->b->movement_count && i < out->v->movement_count; i++)
     if (out->v->movements[i].open)
@@ -442,8 +443,8 @@ static void bounds_put_call(struct bounds_out *out, const struct call_bound *c, 
               (struct view_bound){.kind = VIEW_BOUND_TIMEOUT, .of = name, .until_ms = c->until_ms});
 }
 
-/* Whoever waits for a place has all of its time left. The call of an interrupted session has no end
- * in its log. */
+/* Writes the bounds of open calls. A call that waits for a place has all of its time left. The call
+ * of an interrupted session has no end in its log. */
 static void bounds_put_calls(struct bounds_out *out) {
   const struct view_session *v = out->v;
   bool runs = str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");

@@ -1,5 +1,5 @@
-/* bounds.h - what would stop a session, and how near it is to that: its limit of movements, the
- * budgets of the session, of open movements and of running calls, the time that such a call may
+/* bounds.h - tells what would stop a session, and how near it is to that: its limit of movements,
+ * the budgets of the session, of open movements and of running calls, the time that such a call may
  * take, loop monitors, guards, deadlines of questions. Gathered while its records are read.
  *
  *   bounds_begin(&b, &arena, wf, config)    the first record
@@ -20,14 +20,14 @@ struct bounds_movement;
 
 struct bounds {
   long movements_max, of_workflow; /* MOVEMENTS_INFINITE, or a number */
-  long iterations;                 /* turns that are no children */
-  int64_t begun;                   /* calls, each once */
-  struct budget *budget;           /* of the session, with what was added; or NULL */
+  long iterations;                 /* turns except those of a group's children */
+  int64_t begun;                   /* calls begun, without repeats */
+  struct budget *budget;           /* the session's, with what was added; or NULL */
   struct bounds_movement *movements;
-  size_t movement_count; /* 0: none has a budget or a guard that stops */
-  size_t entered;        /* last, and how often in a row */
+  size_t movement_count; /* 0: no movement has a budget or a stopping guard */
+  size_t entered;        /* movement entered last, and how often in a row */
   long in_a_row;
-  bool looped, spent; /* it stopped for a guard, for a budget */
+  bool looped, spent; /* a guard stopped it; a budget stopped it */
   struct call_bounds calls;
   struct monitor *monitors;
   struct loop_count *loops;
@@ -37,7 +37,7 @@ struct bounds {
 void bounds_begin(struct bounds *b, struct arena *arena, const struct workflow *wf,
                   const json_t *config);
 void bounds_feed(struct bounds *b, const struct view_session *v, const json_t *record);
-/* all: what the calls that are over have used. */
+/* Sets v->bounds. all: use by finished calls. */
 void bounds_list(const struct bounds *b, struct view_session *v, const struct spend *all,
                  struct arena *arena);
 

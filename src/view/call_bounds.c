@@ -49,7 +49,7 @@ static void set_until(struct call_bound *c, const json_t *record) {
   c->until_ms = at_ms > 0 && c->timeout_ms > 0 ? at_ms + c->timeout_ms : 0;
 }
 
-/* An attempt whose end is not in the log used what it had told. */
+/* Notes an attempt. An earlier one without an end in the log used what it had reported. */
 void call_bounds_start(struct call_bounds *b, const json_t *record, size_t movement,
                        const struct call_limits *limits) {
   assert(b != NULL && limits != NULL);

@@ -1,5 +1,6 @@
-/* call_bounds.h - what would end the calls of a session that are open: the time that each may take,
- * the budgets of a single call, a tool used again and again. Part of bounds.h, gathered likewise.
+/* call_bounds.h - tells what would end a session's open calls: the time that each may take, the
+ * budgets of a single call, a tool used again and again. It is part of bounds.h, and gathered
+ * likewise.
  *
  *   calls.arena = arena       zeroed otherwise; NULL: the workflow is not known, nothing is kept
  *   call_bounds_start(&calls, record, movement, &limits)   its call_start, with each attempt
@@ -17,7 +18,7 @@ enum { CALL_UNITS = BUDGET_TIME + 1 };
 
 struct call_limits {
   int64_t budget[CALL_UNITS]; /* -1: none */
-  long same_tool;             /* 0: any number of times */
+  long same_tool;             /* 0: no limit */
 };
 
 struct call_bound {
@@ -25,8 +26,8 @@ struct call_bound {
   size_t movement;
   struct call_limits limits;
   bool runs, executes;
-  int64_t used[CALL_UNITS]; /* by its attempts that are over */
-  int64_t told[CALL_UNITS]; /* by the one that runs, so far */
+  int64_t used[CALL_UNITS]; /* by its finished attempts */
+  int64_t told[CALL_UNITS]; /* by its running attempt so far */
   int64_t until_ms, timeout_ms;
   long tools; /* uses of one tool in a row */
   char sign[GUARD_SIGN];
@@ -40,12 +41,12 @@ struct call_bounds {
 
 void call_bounds_start(struct call_bounds *b, const json_t *record, size_t movement,
                        const struct call_limits *limits);
-/* The call of this record, until the next record; NULL: it is none that is open. */
+/* Returns the call of this record, until the next record; NULL: it is no open call. */
 const struct call_bound *call_bounds_of(const struct call_bounds *b, const json_t *record);
-/* admission, call_event or call_end; with another, nothing happens. */
+/* Takes an admission, call_event or call_end; ignores other records. */
 void call_bounds_feed(struct call_bounds *b, const json_t *record);
 void call_bounds_turn_over(struct call_bounds *b, long turn);
-/* It was resumed after a stop for a budget: what each call used counts anew. */
+/* Notes a resume after a stop for a budget: the use of each call is counted anew. */
 void call_bounds_anew(struct call_bounds *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* digest.h - what a row of a list says of a session by its log alone: it counts until the log
- * changes. How the session stands is for the caller to say: who owns the log, what a daemon knows.
+/* digest.h - what a row of a list says of a session by its log alone, valid until the log changes.
+ * The caller has to say how the session stands: who owns the log, what a daemon knows.
  *
  *   d = digest_new(&ref)       both ends of the log; NULL: brief_read cannot read it
  *   digest_skim(d, &ref)       what is between them, once (view/skim.h)
@@ -18,7 +18,7 @@ struct digest {
   bool skimmed;
 };
 
-/* The same of what brief_unread says. */
+/* Makes a digest of what brief_unread says. */
 struct digest *digest_of(struct brief *owned_b, const struct store_ref *ref);
 struct digest *digest_new(const struct store_ref *ref);
 void digest_skim(struct digest *d, const struct store_ref *ref);

@@ -35,7 +35,7 @@ static enum view_class class_of(const char *status) {
   return VIEW_FAILED;
 }
 
-/* filter: or NULL. */
+/* filter may be NULL. */
 static const char *row_status(const struct digest *d, const struct store_ref *ref,
                               const struct view_filter *filter) {
   char id[STORE_ID_BYTES];
@@ -66,7 +66,7 @@ static struct str *row_texts(struct view_row *row, size_t k) {
   return k < ARRAY_LEN(texts) ? texts[k] : NULL;
 }
 
-/* d: NULL: it cannot be read. */
+/* d NULL: the log cannot be read. */
 static void add_row(struct view_folder *f, const struct store_ref *ref, const struct digest *d,
                     const char *status) {
   struct view_row row = {0};
@@ -116,8 +116,8 @@ static void add_wanted(struct view_folder *f, const struct store_ref *ref, struc
   add_row(f, ref, d, status);
 }
 
-/* A log that cannot be read is bad. One without a whole record that nobody writes is empty: lists
- * have it, as segue ls does, and reports of what was done do not. */
+/* Adds a log that cannot be read, as bad. A log without a whole record that nobody writes is empty:
+ * lists have it, as segue ls does, and reports of what was done do not. */
 static void add_unread(struct view_folder *f, const struct store_ref *ref,
                        const struct select *wanted, const struct view_filter *filter) {
   struct brief b;
@@ -172,7 +172,7 @@ static bool filter_take(struct view_filter *f, const char *text, struct err *err
   return true;
 }
 
-/* Ends the next word; NULL: there is none. *at: what is behind it. */
+/* Ends the next word; NULL: there is none. *at moves past it. */
 static char *filter_next(char **at) {
   char *word = *at + strspn(*at, " ");
   if (*word == '\0')
@@ -279,7 +279,7 @@ static double sort_value(const struct view_row *row, enum view_sort sort) {
   return (double)row->started_ms;
 }
 
-/* Equal ones stay newest first. */
+/* Compares rows; equal ones stay newest first. */
 static int row_order(const void *a, const void *b, void *filter) {
   const struct view_filter *f = filter;
   const struct view_row *x = a, *y = b;
@@ -302,7 +302,7 @@ static void sort_rows(struct view_folder *f, const struct view_filter *filter) {
 
 /* --- logs of a store --- */
 
-/* Adds a log if it is wanted, from what is kept of it, or from the log. */
+/* Adds a log if it is wanted, from what is kept of it, or else by reading it. */
 static void add_log(struct view_folder *f, struct listed *l, size_t i,
                     const struct view_filter *filter, const struct index_row *row) {
   struct store_ref ref;
@@ -319,7 +319,7 @@ static void add_log(struct view_folder *f, struct listed *l, size_t i,
     digest_free(fresh);
 }
 
-/* Reads of the rows that stay what takes reading all of a log. */
+/* Reads for the rows that stay what takes reading a whole log. */
 static void skim_shown(struct view_folder *f, const struct listed *l) {
   for (size_t k = 0; k < f->count; k++) {
     struct view_row *row = &f->rows[k];
@@ -364,7 +364,7 @@ static bool sorts_before(const struct sorting *a, const struct sorting *b, bool 
   return a->i < b->i; /* the newest first */
 }
 
-/* Lets the item at a place sink in a heap, whose first item comes before all others. */
+/* Sinks an item in a heap whose first item comes before all others. */
 static void sorting_sink(struct sorting *all, size_t n, size_t at, bool least_first) {
   for (size_t below; (below = 2 * at + 1) < n; at = below) {
     if (below + 1 < n && sorts_before(&all[below + 1], &all[below], least_first))
@@ -377,8 +377,9 @@ static void sorting_sink(struct sorting *all, size_t n, size_t at, bool least_fi
   }
 }
 
-/* Logs whose row in the index holds are opened only as far as they may be shown: how one stands
- * that did not end is not in it. The others are read; the caller sorts all that was read. */
+/* Sorts logs by their rows in the index, and opens only those that may be shown: the index does not
+ * say how an unfinished session stands. Logs without a valid row are read; the caller sorts
+ * everything that was read. */
 static void read_sorted(struct view_folder *f, struct listed *l, const struct view_filter *filter) {
   struct sorting *known = xcalloc(l->count + 1, sizeof *known);
   size_t n = 0, looked = 0;
@@ -406,7 +407,7 @@ static void read_sorted(struct view_folder *f, struct listed *l, const struct vi
   free(known);
 }
 
-/* Reads the newest, or as many as may be looked at to be sorted then. */
+/* Reads the newest page, or as many as may be read to be sorted. */
 static void read_newest(struct view_folder *f, struct listed *l, const struct view_filter *filter,
                         bool sorts) {
   bool by_rows = sorts || select_is_set(&filter->select);

@@ -24,8 +24,8 @@ struct finding {
   struct buf pointer;
 };
 
-/* Finds the longest piece of the needle that stands in a line of JSON as it is. All that json_write
- * escapes begins with one of four bytes: if one is there, nothing beyond ASCII is taken. */
+/* Finds the longest piece of the needle that occurs unchanged in a line of JSON. Each escape of
+ * json_write begins with one of four bytes: if the needle has one, nothing beyond ASCII is used. */
 static void plain_piece(const char *needle, char piece[NEEDLE_BYTES + 1]) {
   size_t best = 0, best_n = 0, from = 0;
   unsigned most = strpbrk(needle, "\xC2\xD8\xE2\xEF") != NULL ? 0x7E : 0xFF;

@@ -13,9 +13,9 @@
 struct view_hit {
   uint64_t seq;
   long turn;
-  struct str type;                /* of the record */
+  struct str type;                /* type of the record */
   struct str place;               /* JSON Pointer of the text: "/text" */
-  size_t offset;                  /* in it, in bytes */
+  size_t offset;                  /* byte in that text */
   struct str before, that, after; /* the line around it, cut */
 };
 
@@ -23,7 +23,7 @@ struct view_found {
   struct arena arena;
   struct view_hit *hits;
   size_t count, max;
-  bool more; /* than max: the first ones are here */
+  bool more; /* there are more than max: these are the first */
 };
 
 bool view_found_read(struct view_found *found, const struct book *book, struct str needle,

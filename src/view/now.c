@@ -43,7 +43,7 @@ static void now_on_start(struct view_now *now, const struct view_turn *turn, con
                           .started_ms = now_time(record)};
 }
 
-/* A tool's end replaces its start, by its id. */
+/* Finds the place of a tool: its end replaces its start, by its id. */
 static struct view_tool *tool_place(struct view_call *c, struct str id) {
   for (size_t i = c->tool_count; i-- > 0;)
     if (id.n > 0 && str_eq(c->tools[i].id, id))

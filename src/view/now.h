@@ -1,8 +1,9 @@
-/* now.h - the running calls of a session: who is asked, what it used, when it was last heard from.
+/* now.h - tells of a session's running calls: who is asked, what the call used, when it was last
+ * heard from.
  *
  *   view_now_read(&now, &track, &err); view_now_deinit(&now)
- * Read from the last LIMIT_NOW_RECORD_COUNT records of each open turn. Texts are raw and live in
- * the arena. What a call says while it runs is in no record (daemon/tails.h). */
+ * It reads the last LIMIT_NOW_RECORD_COUNT records of each open turn. Texts are raw and live in the
+ * arena. What a call says while it runs is in no record (daemon/tails.h). */
 #ifndef SEGUE_VIEW_NOW_H
 #define SEGUE_VIEW_NOW_H
 
@@ -11,9 +12,10 @@
 enum { VIEW_NOW_CALLS = 64, VIEW_NOW_TOOLS = 20 };
 
 struct view_tool {
-  struct str name, argument, state; /* state: started, ended ... as the provider's driver says */
+  /* state: started, ended ..., in the words of the provider's driver */
+  struct str name, argument, state;
   struct str id;
-  size_t argument_more_bytes; /* of the argument, which are not here */
+  size_t argument_more_bytes; /* bytes of the argument that are left out here */
   uint64_t argument_seq;      /* the record that has all of it, at /data/argument */
   long exit;
   bool has_exit, failed;
@@ -21,10 +23,10 @@ struct view_tool {
 
 struct view_call {
   long turn, call, attempt;
-  struct str movement, provider, model, stage; /* stage: that it judges in; or empty */
+  struct str movement, provider, model, stage; /* stage: the judge call's; or empty */
   int64_t started_ms, heard_ms;                /* real time */
-  int64_t tokens;                              /* so far, where it tells */
-  struct view_tool tools[VIEW_NOW_TOOLS];      /* the last ones */
+  int64_t tokens;                              /* so far, if it reports them */
+  struct view_tool tools[VIEW_NOW_TOOLS];      /* the last ones used */
   size_t tool_count, tools_before;
 };
 

@@ -10,7 +10,7 @@
 
 struct proof {
   struct verifier *verifier;
-  struct store store; /* whose ledger `heads` is; where "": none yet */
+  struct store store; /* the store of `heads`; where "": none yet */
   struct heads heads;
 };
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An open turn as it was before its last span was closed for whoever looks now. */
+/* Keeps an open turn as it was before its last span was closed for a viewer. */
 struct open_turn {
   size_t index;
   size_t span_count;
@@ -35,7 +35,7 @@ struct view_reading {
   struct bounds bounds;
   size_t room; /* of v->turns */
   bool begun, unproven;
-  /* It says something about open turns, which is forgotten when more comes. */
+  /* The view says something of open turns, which is dropped when more comes. */
   bool finished;
   struct arena of_open;
   struct open_turn *open;
@@ -59,7 +59,7 @@ static size_t text_slot(struct str text) {
   return hash % RECENT_TEXTS;
 }
 
-/* Names, conditions and methods are the same in many turns: those kept last are kept once. */
+/* Keeps a text once: names, conditions and methods repeat in many turns. */
 static struct str view_keep(struct view_reading *r, struct str text) {
   if (text.n == 0)
     return STR("");
@@ -144,8 +144,8 @@ static struct view_movement *view_movement_of(struct view_session *v, struct str
 
 /* --- turns --- */
 
-/* Turns are numbered in a row, so that this looks at one or two of them. In a log that somebody
- * changed, a turn may not be found. */
+/* Finds a turn. They are numbered in a row, so this looks at one or two of them. In a log that
+ * somebody changed, a turn may be missing. */
 static struct view_turn *view_turn_of(struct view_session *v, long number) {
   long first = v->turn_count > 0 ? v->turns[0].turn : 0;
   if (number < first || (unsigned long)(number - first) >= v->turn_count)
@@ -204,7 +204,7 @@ static void keep_stages(struct view_reading *r, const json_t *judgment, struct v
   }
 }
 
-/* Takes over what its line says, when it is over, or at the end of the log. */
+/* Takes over the turn's line, when the turn is over, or at the end of the log. */
 static void keep_line(struct view_reading *r, const struct turn_line *line,
                       struct view_turn *turn) {
   turn->provider = view_keep(r, buf_view(&line->provider));
@@ -301,7 +301,8 @@ static void view_take(struct view_reading *r, const json_t *record) {
   bounds_feed(&r->bounds, r->v, record);
 }
 
-/* Says what state it is in, as segue ls does: a log alone does not say whether somebody runs it. */
+/* Says what state the session is in, as segue ls does: a log alone does not say whether somebody
+ * runs it. */
 static struct str view_status(struct view_reading *r, const struct store_ref *ref) {
   struct brief b;
   struct err err;
@@ -384,7 +385,7 @@ static void keep_open(struct view_reading *r) {
   }
 }
 
-/* The summary has them newest first. */
+/* Lists the open turns; the summary has them newest first. */
 static void list_open(struct view_reading *r) {
   size_t *places = arena_array(&r->of_open, r->open_count, sizeof *places);
   for (size_t i = 0; i < r->open_count; i++)

@@ -1,7 +1,7 @@
-/* skim.h - what a list shows of a session that is at neither end of its log: the first line of its
- * task, how its judgments were decided, and whether another provider took over.
+/* skim.h - reads what a list shows of a session that is at neither end of its log: the first line
+ * of its task, how its judgments were decided, and whether another provider took over.
  *
- *   skim_read(&g, &ref)     of a log over LIMIT_SKIM_BYTES: the task, and what its end says
+ *   skim_read(&g, &ref)     of a log over LIMIT_SKIM_BYTES only the task, and what its end says
  *   skim_deinit(&g)
  *
  * Nothing is proven: no hash is checked, and lines are walked, not built. Texts are raw. */
@@ -16,15 +16,15 @@ enum { SKIM_NO_RULE = STAGE_COUNT, SKIM_METHODS };
 
 struct skim {
   struct buf task;
-  long methods[SKIM_METHODS]; /* judgments by the stage that decided; the last: by none */
+  long methods[SKIM_METHODS]; /* judgments by the stage that decided; the last: no stage did */
   bool ambiguous;             /* a judgment, or a stage of one, named two rules */
   bool fell_back;             /* another provider took over a call */
-  bool whole;                 /* all of the log was looked at; else its last records */
+  bool whole;                 /* the whole log was read, not only its last records */
 };
 
 void skim_read(struct skim *g, const struct store_ref *ref);
 void skim_deinit(struct skim *g);
-/* The match method that judgments of this stage have; "no rule". */
+/* Returns the match method of judgments by this stage; "no rule". */
 const char *skim_method_name(int method);
 
 #endif

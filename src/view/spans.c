@@ -57,8 +57,7 @@ static struct spans_call *find_call(struct spans *s, long turn, long call, int64
   return &s->calls[s->count++];
 }
 
-/* Returns true for a provider that is to be left alone: it is waited for like the time of the next
- * attempt. */
+/* Returns true if the provider must be left alone: this counts as waiting for the next attempt. */
 static bool is_back_off(struct str reason) {
   return str_eq_c(reason, "cooldown") || str_eq_c(reason, "circuit_open");
 }
@@ -86,7 +85,7 @@ static int spans_state(const struct spans_call *c, const json_t *record, struct 
   return SPANS_NOTHING;
 }
 
-/* A question has no call: it takes the place of number 0. */
+/* Takes a record. A question has no call: it takes the place of number 0. */
 void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn) {
   assert(s != NULL && turn != NULL);
   static const char *const types[] = {"call_start", "call_end", "admission", "question", "answer"};

@@ -1,4 +1,4 @@
-/* spans.h - what a turn's time was spent on, gathered while its records are read.
+/* spans.h - tells what a turn's time was spent on, gathered while its records are read.
  *
  *   spans_feed(&s, record, &turn)    each record of a call of that turn, or of its question
  *   spans_close(&s, turn, at_ms)     the turn is over (0: all turns are)
@@ -15,13 +15,13 @@ struct spans {
   size_t count, room;
 };
 
-/* at_ms: the record's time. `turn` gives and keeps a pointer to a turn's spans (malloc). */
+/* Takes a record of that time. `turn` owns a pointer to its spans (malloc), which may change. */
 void spans_feed(struct spans *s, const json_t *record, int64_t at_ms, struct view_turn *turn);
-/* Ends the spans of what `turn` has open. stays: except what waits for a person. */
+/* Ends the open spans of `turn`. stays: except those that wait for a person. */
 void spans_close(struct spans *s, int64_t at_ms, struct view_turn *turn, bool stays);
-/* Sets all of turn->doing but its tokens. The text is valid until the next feed. */
+/* Sets all of turn->doing except its tokens. The text is valid until the next feed. */
 void spans_tell(const struct spans *s, struct view_turn *turn);
-/* A copy of what is under way; out: a zeroed one. */
+/* Copies what is under way into `out`, a zeroed one. */
 void spans_copy(struct spans *out, const struct spans *s);
 void spans_deinit(struct spans *s);
 

@@ -59,7 +59,7 @@ static struct view_piece *told_find(struct view_told *told, struct str text) {
   return NULL;
 }
 
-/* The same place is marked once for each reason: a reply may be read by several stages. */
+/* Marks a piece, once for each reason: several stages may read the same reply. */
 static void told_mark(void *ctx, struct str text, size_t offset, size_t length,
                       enum pen_mark what) {
   struct view_told *told = ctx;

@@ -32,8 +32,8 @@ static bool is_fresh(const struct track *t, uint64_t bytes, uint64_t written, bo
   return t->read && bytes == t->bytes && written == t->written && owned == t->owned;
 }
 
-/* Returns true for a different log: a log only grows, so one that is as long as before and yet was
- * written to is another one. */
+/* Returns true for a different log: a log only grows, so one that was written to and is no longer
+ * than before is another one. */
 static bool is_other(const struct track *t, uint64_t bytes, uint64_t written) {
   return bytes < t->bytes || (bytes == t->bytes && written != t->written);
 }

@@ -1,9 +1,9 @@
-/* track.h - a session kept for its viewers: its view, and the place of each of its records, made in
- * one read and extended while its log grows.
+/* track.h - keeps a session for its viewers: its view, and the place of each of its records, made
+ * in one read and extended while its log grows.
  *
  *   t = track_new(&ref)
  *   track_read(t, &err)      all, or what was appended since; then t->view and t->book count
- *   track_bytes(t)           of memory, roughly
+ *   track_bytes(t)           memory, roughly
  *   track_free(t)
  *
  * One thread at a time, and never on a loop. A log that was damaged, replaced or shortened is read
@@ -18,7 +18,7 @@ struct track {
   struct book book; /* with places */
   struct view_session view;
   bool read;
-  uint64_t bytes, written; /* of the log when it was read */
+  uint64_t bytes, written; /* as the log was when read */
   bool owned;
 };
 
