@@ -2,7 +2,7 @@
  * cancel it. page.mjs sends the action; without scripts this can only be read. */
 #include "web/parts.h"
 
-/* Finds the movement whose last turn is over without a matching rule. */
+/* Finds the movement whose last turn ended without a matching rule. */
 static const struct view_movement *unjudged(const struct view_session *v) {
   for (size_t i = v->turn_count; i-- > 0;) {
     const struct view_turn *t = &v->turns[i];
@@ -38,7 +38,7 @@ static void put_verdicts(struct html *h, const struct view_session *v) {
   HTML(h, "</select></label> <label>because <input name=why size=40 maxlength=4000></label></p>");
 }
 
-/* Writes the fields for who goes on, and with how much more. */
+/* Writes the fields for who continues, and with how much more. */
 static void put_more_of(struct html *h, struct str status) {
   if (str_eq_c(status, "max_movements"))
     HTML(h, "<p><label>Turn limit, counting earlier turns <input name=max_movements "

@@ -9,7 +9,7 @@
 
 enum { AUDIT_ROWS = 50 };
 
-/* In the window, a key links to the sessions that have it. Returns NULL if it links nowhere. */
+/* Returns the filter for sessions with that key, to which it links in the window; NULL: no link. */
 static const char *key_filter(enum tally_key key) {
   const char *name = tally_key_name(key);
   if (strcmp(name, "match_method") == 0 || strcmp(name, "stage") == 0)
@@ -56,9 +56,9 @@ static void put_keys_cell(struct html *h, const struct census *c, const struct t
   }
 }
 
-struct audit_at { /* the table that is written */
+struct audit_at { /* the table being written */
   const struct census *c;
-  struct str q; /* what is filtered by */
+  struct str q; /* the filter */
   int table;    /* enum census_table, or BEHIND_CAUSES */
 };
 
@@ -66,7 +66,7 @@ static const struct tally_table *table_at(const struct audit_at *at) {
   return &at->c->tables[at->table];
 }
 
-/* Begins a link to what a number counts; g: its group, NULL: there is none. Call end_behind. */
+/* Begins a link to what a number counts; g: its group; NULL: it has none. Call end_behind. */
 static bool begin_behind(struct html *h, const struct audit_at *at, const struct tally_group *g,
                          enum behind_what what) {
   const struct tally_table *t = at->table < CENSUS_TABLE_COUNT ? table_at(at) : NULL;

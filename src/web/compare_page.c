@@ -122,7 +122,7 @@ static bool read_side_text(const struct compare_side *side, const struct compare
   return true;
 }
 
-/* Leads to the whole answer, if only its beginning was compared. */
+/* Links to the whole answer, if only its beginning was compared. */
 static void put_side_cut(struct html *h, const char *name, const struct compare_side *side,
                          const struct compare_turn *turn, const struct side_text *t) {
   struct buf ref = {0};

@@ -21,7 +21,7 @@ static size_t fit_cost(struct str text) {
   return cost;
 }
 
-/* more: bytes behind the text that the view has left out already. */
+/* more: bytes after the text that the view has already left out. */
 static struct str fit_rest(struct arena *arena, struct str text, size_t more, size_t max) {
   struct str kept = text;
   struct buf noted = {0};
@@ -64,7 +64,7 @@ void fit_folder(struct view_folder *f) {
   }
 }
 
-/* Commands that are shown name a movement, so that an ordinary name stays whole. */
+/* Cuts a name. Commands on the page contain movements' names, so an ordinary name stays whole. */
 static size_t fit_name(size_t max) {
   return max > LIMIT_REPORT_NAME_BYTES ? max : LIMIT_REPORT_NAME_BYTES;
 }

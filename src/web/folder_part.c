@@ -21,7 +21,7 @@ static void put_row_id(struct html *h, const struct view_row *row) {
 
 /* --- how its judgments were decided --- */
 
-/* Ways of judging that cost about the same and fail alike have one look. */
+/* Returns the look of a method; methods that cost about the same and fail alike share one. */
 static const char *method_class(int method) {
   switch ((enum judge_stage)method) {
   case STAGE_AUTO_SELECT:

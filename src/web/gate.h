@@ -1,4 +1,4 @@
-/* gate.h - who may see the window: one-time codes, and the cookies that they turn into.
+/* gate.h - decides who may see the window: one-time codes, and the cookies that they turn into.
  *
  *   gate_pass_init(&p)                         a new random path, no code and no browser
  *   gate_pass_code(&p, read_only, now_ms, code)     a code for 60 s, to be handed to a person
@@ -7,7 +7,7 @@
  *   gate_pass_revoke(&p)                       ends all codes and browsers
  *
  * Codes have 128 random bits, cookies 256; both are kept as hashes and compared in constant time. A
- * browser not seen for LIMIT_WINDOW_IDLE_MS is signed out; when there are too many, the one idle
+ * browser not seen for LIMIT_WINDOW_IDLE_MS is signed out; if there are too many, the one idle
  * longest goes. Times are ms of a clock that only goes forward. */
 #ifndef SEGUE_WEB_GATE_H
 #define SEGUE_WEB_GATE_H
@@ -44,7 +44,8 @@ void gate_pass_code(struct gate_pass *p, bool read_only, int64_t now_ms,
                     char code[GATE_CODE_BYTES]);
 unsigned gate_pass_enter(struct gate_pass *p, const char *code, int64_t now_ms,
                          char cookie[GATE_COOKIE_BYTES]);
-/* cookies: the header Cookie, which may hold those of other programs too; or NULL. */
+/* Finds a browser. cookies: the Cookie header, which may hold other programs' cookies too; or
+ * NULL. */
 struct gate_browser *gate_pass_know(struct gate_pass *p, const char *cookies, int64_t now_ms);
 void gate_pass_revoke(struct gate_pass *p);
 

@@ -17,10 +17,10 @@
 
 struct html {
   struct buf *out;
-  const char *root;    /* of the window's addresses: "/w/RANDOM/"; NULL in a file */
-  const char *session; /* that the page is about: its id; or NULL */
-  bool daemon;         /* there is one, so that its pages are linked */
-  int64_t now_ms;      /* real time, for ages; 0 in a file: times stand in full */
+  const char *root;    /* start of the window's addresses: "/w/RANDOM/"; NULL in a file */
+  const char *session; /* id of the session that the page is about; or NULL */
+  bool daemon;         /* a daemon runs, so its pages are linked */
+  int64_t now_ms;      /* real time, for ages; 0 in a file, where times are in full */
   bool in_tag;
 };
 
@@ -28,7 +28,7 @@ struct html {
 #define HTML(h, literal) html_literal((h), "" literal "", sizeof(literal) - 1)
 /* name="text" */
 #define HTML_ATTR(h, name, text) html_attr((h), "" name "", (text))
-/* href="BEFORE" PART "BEHIND": BEFORE begins with #, with / (the root's place is put for it), or
+/* href="BEFORE" PART "BEHIND": BEFORE begins with #, begins with / (which becomes the root), or
  * names a place beside this page. */
 #define HTML_LINK(h, before, part, behind) html_link((h), "" before "", (part), "" behind "")
 /* src="ROOT NAME" */
@@ -41,19 +41,20 @@ void html_attr_printf(struct html *h, const char *name, const char *fmt, ...) PR
 void html_src(struct html *h, const char *name);
 void html_link(struct html *h, const char *before, struct str part, const char *behind);
 
-/* href of this page with other arguments: "?NAME=SIGN VALUE&q=QUERY"; q empty: without it. */
+/* Writes the href of this page with other arguments: "?NAME=SIGN VALUE&q=QUERY"; without an empty
+ * q. */
 void html_link_query(struct html *h, const char *name, const char *sign, const char *value,
                      struct str q);
 
-/* More of the address that HTML_LINK began: "&NAME=VALUE"; nothing if the value is empty. */
+/* Continues the address that HTML_LINK began: "&NAME=VALUE"; nothing if the value is empty. */
 #define HTML_LINK_MORE(h, name, value) html_link_more((h), "" name "", (value))
 void html_link_more(struct html *h, const char *name, struct str value);
 
 /* Writes the href of a session's turn, in the window. */
 void html_link2(struct html *h, struct str id, struct str turn);
 
-/* href of the page of a text of a session, such as that at 33#/text, from a byte on; session empty:
- * of the one whose page this is. */
+/* Writes the href of the page that shows a session's text, such as 33#/text, from a byte on;
+ * session empty: the session of this page. */
 void html_link_text(struct html *h, struct str session, struct str ref, size_t from);
 
 void html_text(struct html *h, struct str text);
@@ -61,7 +62,7 @@ void html_puts(struct html *h, const char *text);
 void html_printf(struct html *h, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Writes somebody's text with its own direction: <bdi>text</bdi>. */
 void html_said(struct html *h, struct str text);
-/* Writes the raw bytes of a file that is compiled in (base/resource.h): style and scripts. */
+/* Writes the raw bytes of a compiled-in file (base/resource.h): style and scripts. */
 void html_resource(struct html *h, const char *name);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Returns true if the character at `i` has a meaning in Markdown there. A bare URL would become a
+/* Returns true if the character at `i` has a meaning there in Markdown. A bare URL would become a
  * link. */
 static bool is_markup(struct str text, size_t i) {
   char c = text.p[i];

@@ -1,6 +1,6 @@
-/* markdown.h - the report's parts as Markdown (CommonMark with tables): the same views, for places
- * that show no HTML. Everything from outside is cleaned (clean.h), and every character that could
- * be markup is escaped; longer texts go into fences longer than any they contain. */
+/* markdown.h - writes the report's parts as Markdown (CommonMark with tables): the same views, for
+ * places that show no HTML. Everything from outside is cleaned (clean.h), and every character that
+ * could be markup is escaped; longer texts go into fences longer than any they contain. */
 #ifndef SEGUE_WEB_MARKDOWN_H
 #define SEGUE_WEB_MARKDOWN_H
 
@@ -9,7 +9,7 @@
 #include "view/session.h"
 #include "view/told.h"
 
-/* One line of text, all markup escaped. */
+/* Writes one line of text, all markup escaped. */
 void markdown_text(struct buf *out, struct str text);
 
 void markdown_title(struct buf *out, struct str title);

@@ -23,11 +23,11 @@ static const char *doing_words(enum view_span_kind kind) {
   return "";
 }
 
-/* A call tells in leads_to what it does; a wait has its kind and its reason. */
+/* Says what a turn does. For a call leads_to says it; a wait has its kind and its reason. */
 static void put_doing(struct html *h, const struct view_turn *t) {
   const char *words = doing_words(t->doing->kind);
   bool between = t->doing->kind == VIEW_SPAN_KINDS;
-  if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group tells of its children */
+  if (words[0] == '\0' || (between && t->leads_to.n > 0)) { /* a group's children speak for it */
     html_puts(h, words[0] == '\0' && t->leads_to.n > 0 ? "a call of " : "");
     html_said(h, t->leads_to);
   } else {
@@ -64,7 +64,7 @@ static void put_open_turns(struct html *h, const struct view_session *v) {
   }
 }
 
-/* The log of a session that nobody runs ends where it was left. */
+/* Writes the present state. The log of a session that nobody runs ends where it was left. */
 static void put_now(struct html *h, const struct view_session *v) {
   bool runs = str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
   HTML(h, "<dt>now</dt><dd>");
@@ -159,7 +159,7 @@ static const char *bound_before(const struct view_bound *b) {
   return "";
 }
 
-/* Gives the words around its two numbers. False: it has amounts, or a time. */
+/* Gives the words around a limit's two numbers. False: it has amounts, or a time. */
 static bool bound_around(enum view_bound_kind kind, const char **before, const char **after) {
   *after = " times in a row";
   if (kind == VIEW_BOUND_SAME_MOVEMENT) {
@@ -205,7 +205,7 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
     now_put_amounts(h, b->unit, b->used, b->limit);
 }
 
-/* A limit of which four fifths are used is marked; budget.h warns from there on too. */
+/* Marks a limit of which four fifths are used; budget.h warns from there on too. */
 static void mark_near(struct html *h, double used, double limit) {
   double percent = limit > 0 ? used * 100 / limit : 0;
   if (percent < 80)

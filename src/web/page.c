@@ -197,7 +197,7 @@ void part_copy(struct html *h, struct str text) {
   HTML(h, "</span></button>");
 }
 
-/* Writes the link behind a cut; the caller has said what is missing. */
+/* Writes the link after a cut; the caller has said what is missing. */
 static void put_show_all(struct html *h, const struct part_cut *cut) {
   struct buf size = {0};
   buf_put_size(&size, cut->bytes);
@@ -261,7 +261,7 @@ void part_fact(struct html *h, const char *name, struct str value) {
   HTML(h, "</dd>");
 }
 
-/* Writes words and shapes, because colour alone tells many people nothing. */
+/* Writes a word and a shape, because colour alone tells many people nothing. */
 static void put_sign_and_status(struct html *h, struct str status, enum view_class class) {
   switch (class) {
   case VIEW_FAILED:

@@ -18,7 +18,7 @@ static void put_audit_filter(struct html *h, const struct page_ask *ask) {
   HTML(h, ">JSON</a>, or <code>segue audit</code></p>");
 }
 
-/* Compares raters with the verdicts, but only if somebody labelled or judged again. */
+/* Compares raters with the verdicts, if somebody labelled or rejudged any. */
 static bool put_agreement(struct html *h, const struct page_ask *ask, struct census *c,
                           struct err *err) {
   struct agree *a = agree_new(c);

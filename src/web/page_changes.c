@@ -21,7 +21,7 @@ static void put_changed_line(struct html *h, struct str line, bool head) {
   }
 }
 
-/* begins: with the lines that name a file. */
+/* begins: the lines that name a file come first. */
 static void put_lines(struct html *h, struct str diff, bool begins) {
   bool head = begins; /* in these lines, up to the first hunk */
   HTML(h, "<pre class=diff>");
@@ -33,7 +33,7 @@ static void put_lines(struct html *h, struct str diff, bool begins) {
   HTML(h, "</pre>");
 }
 
-/* Leads to what is before and behind a piece of many changes. */
+/* Links to what comes before and after a piece of a large diff. */
 static void put_pieces(struct html *h, const struct page_ask *ask) {
   struct buf next = {0};
   size_t end = ask->diff_from + ask->diff.n;

@@ -26,7 +26,8 @@ static size_t count_failed(const struct view_session *v) {
   return n;
 }
 
-/* Finds the first of `count` turns to show: of the last page, unless another was requested. */
+/* Returns the first of `count` turns to show: that of the last page, unless another was
+ * requested. */
 static size_t first_turn(const struct page_ask *ask, size_t count) {
   long from = 0;
   if (ask->from[0] != '\0' && str_to_long(str_from(ask->from), &from) && from >= 1)
@@ -69,7 +70,7 @@ static void put_turn_pages(struct html *h, const struct part_which *which, size_
   HTML(h, "</p>");
 }
 
-/* Leads to a turn: the key does the same. */
+/* Links to a turn; the key does the same. */
 static void put_turn_link(struct html *h, long turn, const char *key, const char *name) {
   struct buf number = {0};
   if (turn == 0)
@@ -84,7 +85,7 @@ static void put_turn_link(struct html *h, long turn, const char *key, const char
   buf_deinit(&number);
 }
 
-/* Finds the nearest failed turn behind a turn, or before it: 0 if there is none. */
+/* Finds the nearest failed turn after a turn, or before it; 0: there is none. */
 static long failed_near(const struct view_session *v, long turn, bool behind) {
   long near = 0;
   for (size_t i = 0; i < v->turn_count; i++) {
@@ -95,7 +96,7 @@ static long failed_near(const struct view_session *v, long turn, bool behind) {
   return near;
 }
 
-/* Leads from all turns to the failed ones, and back. */
+/* Links from all turns to the failed ones, and back. */
 static void put_turns_choice(struct html *h, const struct view_session *v, bool only_failed,
                              size_t failed) {
   if (!only_failed && failed == 0)
@@ -137,7 +138,7 @@ static const struct page_said *said_by(const struct page_ask *ask, long call) {
   return NULL;
 }
 
-/* page.mjs appends later words, as text, from data-end on. */
+/* Writes what a call has said. page.mjs appends later words, as text, from data-end on. */
 static void put_said(struct html *h, long call, const char *kind, const char *text, uint64_t end) {
   HTML(h, "<pre class=live tabindex=0");
   html_attr_printf(h, "id", "said-%ld-%s", call, kind);
@@ -292,7 +293,7 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
   part_totals(h, v);
 }
 
-/* A start that was killed has left a log with nothing in it. */
+/* Says so if the log is empty: it was killed as it started. */
 static void say_if_empty(const struct page_ask *ask, const struct store_ref *ref, struct err *err) {
   struct brief b;
   if (!brief_unread(&b, ref, NULL))
@@ -343,7 +344,7 @@ unsigned page_session(const struct page_ask *ask, struct buf *out) {
 
 /* --- a judgment --- */
 
-/* Finds the nearest turn that was judged behind a turn, or before it: 0 if there is none. */
+/* Finds the nearest judged turn after a turn, or before it; 0: there is none. */
 static long judged_near(const struct book *book, long turn, bool behind) {
   long near = 0;
   for (size_t i = 0; i < book->place_count; i++) {
@@ -380,7 +381,7 @@ static bool turn_words(const struct book *book, long turn, struct buf *out, stru
   return err_set(err, ERR_NOT_FOUND, "there is no turn %ld in this session", turn);
 }
 
-/* Writes the verdict in one line; how it came about is shown below. */
+/* Writes the verdict in one line; how it was reached is shown below. */
 static void put_verdict_line(struct html *h, const json_t *judgment) {
   static const char *const words[] = {"method", "match_method"};
   struct str next = json_view(json_at(judgment, "next"));
@@ -407,7 +408,7 @@ static void put_verdict_line(struct html *h, const json_t *judgment) {
   HTML(h, "</p>");
 }
 
-/* Names what each ambiguous stage was torn between; below stands where. */
+/* Names what each ambiguous stage was torn between; where each alternative is follows below. */
 static void put_doubts(struct html *h, const json_t *judgment) {
   size_t i, k;
   const json_t *stage, *candidate;

@@ -1,4 +1,5 @@
-/* page_session.h - inside the pages (pages.h): those of one session, and what all pages share. */
+/* page_session.h - declares, inside the pages (pages.h), those of one session and what all pages
+ * share. */
 #ifndef SEGUE_WEB_PAGE_SESSION_H
 #define SEGUE_WEB_PAGE_SESSION_H
 
@@ -6,15 +7,14 @@
 #include "web/pages.h"
 
 struct html page_html(const struct page_ask *ask, struct buf *out);
-/* watch: the address of what tells its changes, below the root; or NULL. */
+/* Begins a page. watch: the address, below the root, of its changes; or NULL. */
 void page_begin(struct html *h, const char *title, const char *watch);
-/* A page that says why there is no other one: 404. */
+/* Writes a page that says why the requested one cannot be shown: 404. */
 unsigned page_problem(const struct page_ask *ask, struct buf *out, const struct err *err);
 /* Returns the session's status according to the daemon; NULL: the log says everything. */
 const struct page_live *page_live_of(const struct page_ask *ask, const char *id);
 
-/* Returns the session's track after a read: the one that was given, or else *own, which the caller
- * frees. */
+/* Returns the session's track after a read: the given one, or else *own, which the caller frees. */
 struct track *page_track(const struct page_ask *ask, struct track **own, struct err *err);
 
 unsigned page_session(const struct page_ask *ask, struct buf *out);
@@ -23,7 +23,7 @@ unsigned page_integrity(const struct page_ask *ask, struct buf *out);
 unsigned page_changes(const struct page_ask *ask, struct buf *out);    /* page_changes.c */
 unsigned page_audit(const struct page_ask *ask, struct buf *out);      /* page_audit.c */
 unsigned page_audit_data(const struct page_ask *ask, struct buf *out); /* CSV, JSON */
-/* The judgments behind a number; as data too. page_behind.c */
+/* Writes the judgments behind a number, also as data (page_behind.c). */
 unsigned page_behind(const struct page_ask *ask, struct buf *out);
 unsigned page_behind_data(const struct page_ask *ask, struct buf *out);
 unsigned page_providers(const struct page_ask *ask, struct buf *out); /* page_providers.c */

@@ -1,4 +1,4 @@
-/* parts.h - the pieces of pages, which the report and the window are put together from.
+/* parts.h - writes the pieces from which the report and the window are put together.
  *
  * A piece writes whole elements below a heading that its caller wrote. `at` leads to a turn's
  * judgment: "#...t" in a report, "turns/" in the window; the turn's number is put behind it. */
@@ -11,98 +11,101 @@
 #include "view/told.h"
 #include "web/html.h"
 
-/* Writes the frame of a page that is one file: its style is inside, allowed by its hash. */
+/* Begins a page that is one file: its style is inside, allowed by its hash. */
 void part_begin_file(struct html *h, struct str title);
 void part_end_file(struct html *h);
-/* The frame of a page of the window; watch: the address of what tells its changes, below the root,
- * or NULL. */
+/* Begins a page of the window. watch: the address, below the root, of its changes; or NULL. */
 void part_begin_page(struct html *h, struct str title, const char *watch);
 void part_end_page(struct html *h);
 
-/* A time as age, with the time in full at hand; in a file, and of a time to come, in full. */
+/* Writes a time as an age, with the full time in a tooltip; in a file, and for a future time, in
+ * full. */
 void part_when(struct html *h, int64_t real_ms);
-/* The same in a cell of a table. */
+/* Writes the same in a table cell. */
 void part_when_cell(struct html *h, int64_t real_ms);
-/* "since 3 min", "in 5 min" or, when it has passed, "5 min ago"; the same in full. */
+/* Writes "since 3 min", "in 5 min" or, when it has passed, "5 min ago", with the full time
+ * likewise. */
 void part_since(struct html *h, int64_t real_ms);
 void part_until(struct html *h, int64_t real_ms);
 /* Does the same for a time as in a record; any other text is shown as it is. */
 void part_time(struct html *h, struct str text);
-/* An id or a command, in the window with a button that copies it. */
+/* Writes an id or a command, in the window with a button that copies it. */
 void part_code(struct html *h, struct str text);
 /* Writes only the button, right after the element whose text it copies. */
 void part_copy(struct html *h, struct str text);
-/* Writes the end of a text that was cut: how much of it is shown, and in the window a link to all
- * of it. Every text that is cut ends with this; after a whole text it writes nothing. */
+/* Describes a cut text. Its end says how much is shown, and in the window links to all of it. Every
+ * cut text ends so; after a whole text nothing is written. */
 struct part_cut {
-  size_t shown, bytes; /* of the text */
-  struct str ref;      /* where it stands in its log, such as 33#/text; or empty: */
-  bool whole_page;     /* this page has, with all=1, up to PART_WHOLE_BYTES of it */
-  struct str session;  /* the session of ref; empty: the page's own */
+  size_t shown, bytes; /* bytes of the text */
+  struct str ref;      /* its place in the log, such as 33#/text; or empty: */
+  bool whole_page;     /* with all=1 this page shows up to PART_WHOLE_BYTES of it */
+  struct str session;  /* session of `ref`; empty: the page's own */
   bool within;         /* other text follows on the line: no paragraph of its own */
 };
 enum { PART_WHOLE_BYTES = 1024 * 1024 };
 void part_cut(struct html *h, const struct part_cut *cut);
-/* Writes a text in a frame: at most max bytes of it, and such an end. cut: all but `shown`. */
+/* Writes at most max bytes of a text in a frame, and such an end. cut: all members except
+ * `shown`. */
 void part_pre(struct html *h, struct str text, size_t max, struct part_cut cut);
-/* One row of words and values. */
+/* Writes one row of a name and its value. */
 void part_fact(struct html *h, const char *name, struct str value);
 void part_status(struct html *h, struct str status, enum view_class class);
 void part_status_cell(struct html *h, struct str status, enum view_class class);
 
-/* A session: facts, turns on a time axis, sums. links: to the judgments in this file. */
+/* These write a session: facts, turns on a time axis, sums. links: to the judgments in this
+ * file. */
 void part_session_facts(struct html *h, const struct view_session *v,
                         const struct verify_result *proof);
-struct part_which {  /* turns of a session */
-  bool only_failed;  /* view_turn_failed */
-  size_t first, max; /* of those: from the first-th on, at most max */
+struct part_which {  /* selects turns of a session */
+  bool only_failed;  /* only if view_turn_failed */
+  size_t first, max; /* from the first-th selected turn on, at most max */
 };
-/* In a file each leads to its judgment there, in the window to a page. id: put before the ids of
- * elements. */
+/* Writes turns that lead to their judgments, in a file to the one there, in the window to a page.
+ * id: put before the ids of elements. */
 void part_turns(struct html *h, const struct view_session *v, const char *id,
                 const struct part_which *which);
 void part_totals(struct html *h, const struct view_session *v);
-/* Says what follows when its log is not what was written; nothing when it is. */
+/* Says what follows when the session's log is not what was written; otherwise nothing. */
 void part_banner(struct html *h, const struct view_session *v);
 /* Does the same for any log: whose it is, how many records are intact, what is wrong with the next
  * one. */
 void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str why);
 
-/* Shows what a session does or waits for, why, and its limits. */
-/* day: limits of all sessions together, as day_book_json has them; or NULL. */
+/* Shows what a session does or waits for, why, and its limits. day: limits of all sessions
+ * together, from day_book_json; or NULL. */
 void part_now(struct html *h, const struct view_session *v, const json_t *day);
 
-/* The field that a text is looked for with in a session; text: what was looked for. */
+/* Writes the search field for texts of a session. text: what was searched for. */
 void part_find_form(struct html *h, struct str text);
 
-/* The forms of what may be done with it; nothing where nothing may. asks: it waits for an answer,
- * which takes it further. */
+/* Writes the forms for what may be done with the session; nothing where nothing may be. asks: it
+ * waits for an answer, with which it continues. */
 void part_acts(struct html *h, const struct view_session *v, bool asks);
-/* Takes a session further that stopped, from a page that is not its own. */
+/* Writes the form that resumes a stopped session from a page that is not its own. */
 void part_resume(struct html *h, const char *id, struct str status);
-/* Writes the place that shows how an action ended; once for each page with actions. */
+/* Writes the place that shows how an action ended; once on each page with actions. */
 void part_acted(struct html *h);
 
-/* Lists the questions that wait for persons (store/inbox.h, view/asked.h); acts: with the forms of
- * an answer. */
+/* Lists the questions that wait for people (store/inbox.h, view/asked.h). acts: with answer
+ * forms. */
 void part_questions(struct html *h, const json_t *list, bool acts);
 
-/* Writes one judgment; command: the command that prints all of it, for texts that were cut. */
+/* Writes one judgment. command: prints all of it, for texts that were cut. */
 void part_told(struct html *h, const struct view_told *told, struct str command);
 
-/* Many sessions: the rows of one class, and the tables of their audit. */
-/* class: VIEW_CLASS_COUNT takes all; in the window each leads to its session. */
-/* order: how they are sorted, with columns that lead to another order; NULL: they do not. */
+/* These write many sessions: the rows of one class, and the tables of their audit. class:
+ * VIEW_CLASS_COUNT takes all; in the window each row leads to its session. order: how rows are
+ * sorted, with column heads that lead to other orders; NULL: no such heads. */
 struct part_order {
-  struct str q; /* what is filtered by */
+  struct str q; /* the filter */
   enum view_sort sort;
   bool least_first;
 };
-/* Explains the bars in them. */
+/* Explains the bars in the rows. */
 void part_methods_key(struct html *h);
 void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
                const struct part_order *order);
-/* In the window each number leads to its judgments; q: what is filtered by. */
+/* Writes an audit. In the window each number leads to its judgments. q: the filter. */
 void part_audit(struct html *h, const struct census *c, struct str q);
 struct agree;
 void part_agree(struct html *h, const struct agree *a);

@@ -1,5 +1,5 @@
-/* rails.h - a workflow's graph as rows in the file's order with its edges as rails beside them, in
- * SVG: down on the right, back on the left, each with how often it was taken.
+/* rails.h - draws a workflow's graph as rows in the file's order with its edges as rails beside
+ * them, in SVG: down on the right, back on the left, each with how often it was taken.
  *
  * The drawing is in the first cell of a table and spans all its rows (RAILS_ROW_EM high each). The
  * rows have the words, which screen readers read: movements, then COMPLETE, then ABORT. Lanes are
@@ -13,7 +13,7 @@
 
 enum { RAILS_LANES = 10 };
 
-/* The whole table, with a caption. */
+/* Writes the whole table, with a caption. */
 void rails_table(struct html *h, const struct view_session *v);
 
 #endif

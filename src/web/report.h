@@ -1,4 +1,5 @@
-/* report.h - one file that reports on sessions: HTML without scripts and network, or Markdown.
+/* report.h - writes one file that reports on sessions: HTML without scripts and network, or
+ * Markdown.
  *
  *   struct report_file r = {.out = &buf, .form = REPORT_HTML};
  *   report_begin(&r, title)
@@ -7,8 +8,8 @@
  *   report_turn(&r, turn, &told)            its judgment, and
  *   report_session_end(&r)
  *   report_end(&r)
- * Judgments are included up to LIMIT_REPORT_TOLD_BYTES together, of several sessions up to
- * LIMIT_REPORT_TOLD_MANY; texts are cut before (fit.h). It says which are missing. */
+ * Judgments are included up to LIMIT_REPORT_TOLD_BYTES together, those of several sessions up to
+ * LIMIT_REPORT_TOLD_MANY; texts are cut before (fit.h). The report says which are missing. */
 #ifndef SEGUE_WEB_REPORT_H
 #define SEGUE_WEB_REPORT_H
 
@@ -23,10 +24,10 @@ struct report_file {
   struct buf *out;
   enum report_form form;
   int64_t now_ms;       /* real time; 0: the report does not say when it was made */
-  size_t session_count; /* how many sessions it covers; 0: one */
+  size_t session_count; /* number of sessions it covers; 0: one */
   size_t sessions;      /* begun so far */
   size_t told_bytes;
-  long left_out; /* judgments of this session */
+  long left_out; /* judgments of this session that are left out */
   const struct view_session *session;
 };
 
@@ -34,7 +35,7 @@ void report_begin(struct report_file *r, struct str title);
 void report_folder(struct report_file *r, const struct view_folder *f, struct str where);
 void report_session(struct report_file *r, const struct view_session *v,
                     const struct verify_result *proof);
-/* Is there room for one more? Else it is left out. */
+/* Returns whether there is room for one more judgment; if not, it is left out. */
 bool report_wants(struct report_file *r);
 void report_turn(struct report_file *r, const struct view_turn *turn, const struct view_told *told);
 void report_session_end(struct report_file *r);

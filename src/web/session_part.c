@@ -31,7 +31,7 @@ static void put_methods(struct html *h, const struct view_session *v) {
   buf_deinit(&text);
 }
 
-/* Writes the status, and the command that takes it further. */
+/* Writes the status, and the command that continues the session. */
 static void put_status(struct html *h, const struct view_session *v) {
   struct buf command = {0};
   HTML(h, "<dt>status</dt><dd>");
@@ -105,8 +105,8 @@ void part_banner(struct html *h, const struct view_session *v) {
 
 /* --- turns --- */
 
-/* Returns the length of the axis. While a session runs, it has room for at most an eighth more, so
- * that finished turns stay in place, and are not redrawn, until that room is used up. */
+/* Returns the length of the axis. While a session runs, the axis has room for at most an eighth
+ * more, so that finished turns stay in place and need not be redrawn until that room is used up. */
 static int64_t axis_ms(const struct view_session *v) {
   int64_t all = v->last_ms - v->started_ms, unit = 1;
   if (!str_eq_c(v->status, "running"))
@@ -124,14 +124,16 @@ static long long on_axis(const struct view_session *v, int64_t ms) {
   return ms - v->started_ms >= all ? 1000 : (ms - v->started_ms) * 1000 / all;
 }
 
-/* Work is plain; each other kind has its own hatching, so that they differ without colour too. */
+/* Fills a span: work is plain; each other kind has its own hatching, so they differ even without
+ * colour. */
 static void put_span_fill(struct html *h, enum view_span_kind kind, const char *id) {
   HTML_ATTR(h, "class", str_from(view_span_name(kind)));
   if (kind != VIEW_WORK)
     html_attr_printf(h, "fill", "url(#%shatch-%s)", id, view_span_name(kind));
 }
 
-/* The box has the sides of .bar in style.css, so that hatching is not stretched. */
+/* Draws a turn's bar. The box has the proportions of .bar in style.css, so that hatching is not
+ * stretched. */
 static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t,
                          const char *id) {
   HTML(h, "<svg class=bar viewBox=\"0 0 1000 86\" preserveAspectRatio=none aria-hidden=true>");
@@ -210,7 +212,7 @@ static const char *wait_words(const struct view_turn *t) {
   return t->doing->kind == VIEW_PERSON ? "waits for a person" : "";
 }
 
-/* Marks what an open turn waits for; where a call of it works, the other's wait is not told. */
+/* Marks what an open turn waits for, unless another of its calls works. */
 static void put_wait_mark(struct html *h, const struct view_turn *t) {
   const char *words = wait_words(t);
   if (words[0] == '\0')

@@ -29,7 +29,7 @@ static const struct view_mark *mark_at(const struct view_piece *p, size_t at, si
   return shown;
 }
 
-/* The key (put_marks_key) explains the colours. */
+/* Writes a text with its marks; the key (put_marks_key) explains the colours. */
 static void put_marked(struct html *h, const struct view_piece *p) {
   for (size_t at = 0, next; at < p->text.n; at = next) {
     const struct view_mark *mark = mark_at(p, at, &next);
@@ -102,8 +102,8 @@ static void put_piece_text(struct html *h, const struct view_told *told,
   put_piece_cut(h, told, p);
 }
 
-/* Writes one part of a prompt, within its line. The window keeps the origin of each part at hand; a
- * report, which has to stay small, gives it only for parts not copied from another prompt. */
+/* Writes one part of a prompt, within its line. The window gives the origin of each part on
+ * request; a report, which has to stay small, only for parts not copied from another prompt. */
 static void put_prompt_part(struct html *h, const struct view_told *told,
                             const struct view_piece *p) {
   bool words = memmem(p->origin.p, p->origin.n, LIT("#/prompt/")) != NULL;
