@@ -8,17 +8,18 @@
 #include "core/record.h"
 #include "core/state.h"
 
-/* Where to find the exact bytes of a text that the record only renders: live, the text that just
- * came in; in recovery, the blob folder. */
+/* Finds the exact bytes of a text that the record only renders: live, the text that just came in;
+ * in recovery, the blob folder. */
 struct core_source {
   void *ctx;
   bool (*blob)(void *ctx, const char *sha256, struct buf *out, struct err *err);
 };
 
-/* workflow: for a session_start whose document is already built; NULL builds it from the record. */
+/* Applies a record. workflow: for a session_start whose document is already built; NULL builds it
+ * from the record. */
 bool core_apply(struct core *core, const struct record *record, struct workflow *workflow,
                 const struct core_source *source, struct err *err) MUST_CHECK;
-/* The same for a record that was read back. */
+/* Does the same for a record that was read back. */
 bool core_apply_json(struct core *core, const json_t *json, struct workflow *workflow,
                      const struct core_source *source, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* ask.h - `ask` and `approve` of a movement: what a person is asked, built from the document.
+/* ask.h - builds from the document what a person is asked: `ask` and `approve` of a movement.
  *
  *   ask_build(arena, object, m, &why)      m->ask and m->approve; the caller resolves on_reject
  *   ask_deinit(m)                          what the arena does not free
@@ -9,16 +9,18 @@
 
 #include "core/workflow.h"
 
-/* False: `why` says what is wrong, `key` where below the movement ("ask.default"). */
+/* Builds both. On false `why` says what is wrong, and `key` where below the movement
+ * ("ask.default"). */
 bool ask_build(struct arena *arena, const json_t *object, struct movement *m, const char **key,
                struct err *why) MUST_CHECK;
 void ask_deinit(struct movement *m);
 
-/* The number of the choice that a text is, from 1; 0: none. */
+/* Returns the number of the choice that a text names, from 1; 0: none. */
 long ask_choice(const json_t *choices, struct str text);
-/* The rule that a choice means: the first whose condition is a label of the same words. 0: none. */
+/* Returns the rule that a choice means: the first whose condition is a label of the same words. 0:
+ * none. */
 int ask_rule(const struct movement *m, struct str text);
-/* True if every answer that can be chosen means a rule, so that nothing is left to judge. */
+/* Returns true if every possible choice means a rule, so that nothing is left to judge. */
 bool ask_needs_no_judge(const struct movement *m);
 /* Returns the value of an answer that fits the schema: the text as JSON, or else the text itself. A
  * new reference, or NULL with the first error. */

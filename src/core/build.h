@@ -16,10 +16,10 @@ struct build {
   struct err *err;
 };
 
-/* Builds everything of a movement but its name and its children. */
+/* Builds all of a movement except its name and its children. */
 bool build_movement(struct build *b, const json_t *object, const json_t *workflow_options,
                     const struct judge_config *judge, const char *path, struct movement *m);
-/* False, with the place and what is wrong there. */
+/* Returns false, with the place and what is wrong there. */
 bool build_fail(struct build *b, const char *path, const char *key, const char *what);
 
 /* Returns a text or, if the key is missing, the empty view. Borrowed from the document. */
@@ -42,12 +42,12 @@ static inline json_int_t build_count(const json_t *object, const char *key, json
 
 /* Reads the rules into m; the workflow's come first. */
 bool build_rules(struct build *b, const json_t *list, const char *path, struct movement *m);
-/* Where `name` leads, as in m->rule_next. */
+/* Finds where `name` leads, in the form of m->rule_next. */
 bool build_next(struct build *b, struct str name, const char *path, const char *key, int *out);
 
 /* --- build/group.c --- */
 
-/* The children of the movement at `index`, where it has some. */
+/* Builds the children of the movement at `index`, if it has any. */
 bool build_group(struct build *b, const json_t *object, const json_t *options,
                  const struct judge_config *judge, size_t index);
 
@@ -57,7 +57,7 @@ bool build_monitors(struct build *b, const json_t *list, const json_t *options,
                     const struct judge_config *judge);
 
 bool build_reports(struct build *b, const json_t *object, const char *path, struct movement *m);
-/* Children run at once: none may write another's file. */
+/* Checks children that run at once: none may write another's file. */
 bool build_siblings(struct build *b, const char *path, const struct movement *group);
 /* Marks the movements whose answers a later prompt names. */
 void build_answers(struct workflow *wf);

@@ -1,4 +1,4 @@
-/* call.h - one request to a provider and what came of it: the words both sides share.
+/* call.h - defines one request to a provider and its result: the words that both sides share.
  *
  * A call has an id that is unique in its session; a repeat is the same call with the next
  * attempt. */
@@ -19,7 +19,7 @@ enum call_purpose {
   PURPOSE_REPORT,
   PURPOSE_JUDGE,
   PURPOSE_REASK,
-  PURPOSE_CHECK, /* an invariant that must be run: a command, or a question to a model */
+  PURPOSE_CHECK, /* checks an invariant: a command, or a question to a model */
   PURPOSE_SELECT,
   PURPOSE_LOOP,
   PURPOSE_DECOMPOSE,
@@ -41,13 +41,13 @@ enum error_class {
   CLASS_CRASHED,
   CLASS_PROTOCOL,
   CLASS_CANCELLED,
-  CLASS_LOOPING, /* ended because it did the same again and again, see guard.h */
+  CLASS_LOOPING, /* ended because it went in circles, see guard.h */
   CLASS_BUDGET,  /* ended because a budget was used up, see budget.h */
   CLASS_COUNT
 };
 
 /* readonly: may read, and runs nothing that writes. edit: may change files below the working
- * directory and run the programs that its movement names (`run`), no others. full: anything. */
+ * directory and run the programs that its movement names (`run`), but no others. full: anything. */
 enum permission { PERMISSION_READONLY, PERMISSION_EDIT, PERMISSION_FULL, PERMISSION_COUNT };
 const char *permission_name(enum permission permission);
 bool permission_from_name(struct str name, enum permission *out);
@@ -56,10 +56,10 @@ const char *call_purpose_name(enum call_purpose purpose);
 bool call_purpose_from_name(struct str name, enum call_purpose *out);
 const char *error_class_name(enum error_class class);
 bool error_class_from_name(struct str name, enum error_class *out);
-/* network, overloaded, rate_limit: worth another attempt after a wait. */
+/* Returns true for network, overloaded and rate_limit: another attempt after a wait may succeed. */
 bool error_class_is_transient(enum error_class class);
-/* True if another provider may do better: every class but those the request itself caused (refused,
- * length, bad_request) and a cancel. */
+/* Returns true if another provider may do better: for every class except those that the request
+ * itself caused (refused, length, bad_request) and a cancel. */
 bool error_class_falls_back(enum error_class class);
 
 /* off: no restrictions. guard: reads everything but secrets and writes its workspace, its own state
@@ -79,7 +79,7 @@ enum admission_answer { ADMISSION_WAIT, ADMISSION_ADMITTED, ADMISSION_FALLBACK, 
 const char *admission_name(enum admission_answer admission); /* wait, admitted, use_fallback */
 bool admission_from_name(struct str name, enum admission_answer *out);
 
-/* A provider is given this. `prepare` borrows it; `start` keeps nothing beyond the end of the
+/* This is given to a provider. `prepare` borrows it; `start` keeps nothing beyond the end of the
  * call. */
 struct call_request {
   const char *session;
@@ -90,70 +90,72 @@ struct call_request {
   struct str movement;
   struct str provider, model; /* model may be empty */
   const json_t *options;      /* object or NULL */
-  const char *const *argv;    /* of a command: NULL-ended; else NULL */
+  const char *const *argv;    /* a command's arguments, NULL-terminated; else NULL */
   struct str prompt;
-  const json_t *schema;         /* the reply's shape, or NULL */
-  enum describe_form schema_as; /* how a backend without such an option is told the schema */
+  const json_t *schema;         /* schema of the reply, or NULL */
+  enum describe_form schema_as; /* tells a schema to a backend without such an option */
   enum describe_language language;
   const json_t *token;         /* what `prepare` returned, or NULL */
   bool edit;                   /* may change files */
-  enum permission permission;  /* what its agent may do */
-  const json_t *run;           /* programs that it may run with edit: see run.h; or NULL */
-  struct str provider_session; /* the backend's conversation to go on with; empty: a new one */
-  bool forks;                  /* works on a copy of it, so that others find it unchanged */
+  enum permission permission;  /* limits what its agent may do */
+  const json_t *run;           /* programs that its agent may run with edit: see run.h; or NULL */
+  struct str provider_session; /* the backend's conversation to continue; empty: a new one */
+  bool forks;                  /* continues a copy of it, so that others find it unchanged */
   uint64_t timeout_ms;
   uint64_t stall_ms; /* 0: the backend's own */
-  struct str tests;  /* how a command reports its tests; or empty */
-  /* A command that is a gate: its stderr is part of its text, and reaching its time limit is a
-   * failure like any other (exit 124). */
+  struct str tests;  /* how a command reports its tests, or empty */
+  /* The command is a gate: its stderr is part of its text, and a timeout is a failure like any
+   * other (exit 124). */
   bool gates;
-  const char *cwd; /* below the session's folder; NULL: that itself */
-  /* Tokens of the conversation that it goes on with, so far ({"input", ...}); NULL: not known. */
+  const char *cwd; /* below the session's folder; NULL: that folder itself */
+  /* Tokens so far of the conversation that it continues ({"input", ...}); NULL: not known. */
   const json_t *conversation;
-  const json_t *secrets; /* names of variables that its program gets; or NULL */
-  const json_t *sandbox; /* what confines its program, see core/sandbox.h; NULL: nothing */
+  const json_t *secrets; /* names of variables that its program receives; or NULL */
+  const json_t *sandbox; /* confines its program, see core/sandbox.h; NULL: nothing does */
   const json_t *refused; /* names of parameters that this model refused; or NULL */
 };
 
-/* A text as it came in, whole in memory. If it is over LIMIT_INLINE_TEXT_BYTES or not UTF-8, its
- * exact bytes are in blobs/<sha256> and `inline_text` is the readable rendering in the log. */
+/* Holds a text as it came in, whole in memory. If it exceeds LIMIT_INLINE_TEXT_BYTES or is not
+ * UTF-8, its exact bytes are in blobs/<sha256> and `inline_text` is the readable rendering in the
+ * log. */
 struct text {
   struct buf bytes;
-  char blob[SHA256_HEX]; /* "" when the text stands in the log itself */
+  char blob[SHA256_HEX]; /* "": the log itself has the whole text */
 };
 void text_deinit(struct text *text);
-/* True when it must go to a blob. */
+/* Returns true if it must go to a blob. */
 bool text_needs_blob(struct str s);
-/* The rendering for the log: UTF-8, at most LIMIT_RENDER_BYTES of head and tail. New json string.
- */
+/* Renders a text for the log: UTF-8, at most LIMIT_RENDER_BYTES of head and tail. New json
+ * string. */
 json_t *text_render(struct str s);
 
 /* A provider returns this. Whoever holds it owns it: call_result_deinit. */
 struct call_result {
   enum error_class class; /* CLASS_NONE: answered */
-  char message[512];      /* of an error, readable, without secrets */
+  char message[512];      /* error for people, without secrets */
   int64_t retry_after_ms; /* 0: the provider named none */
-  bool elsewhere;         /* with bad_request: another backend may accept what this one does not */
+  bool elsewhere;         /* with bad_request: another backend may accept the request */
   struct text text;
   struct text error_text; /* stderr, bounded; may be empty */
   json_t *structured;     /* or NULL */
-  const char *enforced;   /* native, grammar, tool, json, prompt; NULL: not asked for */
-  json_t *tests; /* run by a command, or NULL: {"format","passed","failed","skipped","problem"?} */
+  const char *enforced;   /* native, grammar, tool, json, prompt; NULL: no schema was asked for */
+  /* result of a command's tests, or NULL: {"format","passed","failed","skipped","problem"?} */
+  json_t *tests;
   bool has_exit;
   int exit;          /* a command's status; 128 + signal if it was killed */
-  int signal;        /* that killed it; 0: none, whatever its status */
-  json_t *files;     /* changed: [{"path","added"?,"removed"?}], or NULL: not known */
-  size_t files_more; /* further ones, if there are very many */
-  bool files_shared; /* another call worked there meanwhile; some may be its changes */
+  int signal;        /* signal that killed it; 0: none, whatever its status */
+  json_t *files;     /* changed files: [{"path","added"?,"removed"?}], or NULL: not known */
+  size_t files_more; /* number of further files, if there are very many */
+  bool files_shared; /* another call worked there meanwhile: some changes may be its own */
   json_t *usage;     /* tokens and money, as in a log's call_end; or NULL */
-  /* The requests of a call that needed several, with their answers, in order, or NULL: {"asked":
-   * "think" or "answer", "appended"? (behind the call's prompt), "text", "reasoning"?, "enforced"?,
-   * "usage"?, "error"?}. */
+  /* Lists in order the requests of a call that needed several, with their answers, or is NULL:
+   * {"asked": "think" or "answer", "appended"? (after the call's prompt), "text", "reasoning"?,
+   * "enforced"?, "usage"?, "error"?}. */
   json_t *requests;
   char provider_session[128];
   uint64_t dropped_bytes;       /* cut out of the text; a line in it says where */
-  uint64_t error_dropped_bytes; /* of stderr */
-  char note[160];               /* what else an auditor should know: "pipes held open", ... */
+  uint64_t error_dropped_bytes; /* cut out of stderr */
+  char note[160]; /* anything else that an auditor should know: "pipes held open", ... */
   int64_t duration_ms;
 };
 void call_result_deinit(struct call_result *result);

@@ -1,6 +1,7 @@
-/* capability.h - what a provider can do, as data for lint to check and for the core to decide by.
+/* capability.h - describes what a provider can do, as data for lint to check and for the core to
+ * decide by.
  *
- * The provider room fills one per backend; rooms above it only read. Static, never freed. */
+ * The provider room fills one for each backend; other rooms only read them. Static, never freed. */
 #ifndef SEGUE_CORE_CAPABILITY_H
 #define SEGUE_CORE_CAPABILITY_H
 
@@ -9,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Options of a workflow's `options:` (sampling and effort). One bit each. */
+/* Each option of a workflow's `options:` (sampling and effort) has one bit. */
 enum option_bit {
   OPTION_TEMPERATURE = 1u << 0, /* number, 0 to 2 */
   OPTION_SEED = 1u << 1,        /* integer */
@@ -18,47 +19,48 @@ enum option_bit {
 };
 #define OPTION_ALL (OPTION_TEMPERATURE | OPTION_SEED | OPTION_MAX_TOKENS | OPTION_EFFORT)
 
-extern const char *const option_names[]; /* in bit order, NULL-ended */
+extern const char *const option_names[]; /* in bit order, NULL-terminated */
 
-/* Which programs that may write a backend can be allowed to run while it edits. */
+/* Says which programs that may write a backend can be allowed to run while it edits. */
 enum held_run {
-  HELD_RUN_NAMED, /* those that the movement names */
-  HELD_RUN_ANY,   /* all, within bounds of its own, such as a sandbox */
+  HELD_RUN_NAMED, /* only those that the movement names */
+  HELD_RUN_ANY,   /* all, within bounds of the backend's own, such as a sandbox */
   HELD_RUN_NONE,
 };
 
-/* How a backend holds the words readonly, edit and full (core/call.h). */
+/* Says how a backend enforces the permissions readonly, edit and full (core/call.h). */
 struct held {
-  bool looks; /* without full it may still run programs that only read */
+  bool looks; /* short of full it can still run programs that only read */
   bool edits; /* it can change files at all */
   enum held_run run;
   bool served;                       /* a server that segue talks to over the machine's network */
-  const char *but[PERMISSION_COUNT]; /* how it departs from the permission; NULL: it does not */
+  const char *but[PERMISSION_COUNT]; /* how it departs from each permission; NULL: not at all */
 };
 
 struct capability {
-  const char *name;         /* the one word that swaps the backend */
+  const char *name;         /* the word that selects the backend */
   const char *summary;      /* one line for people */
   unsigned options;         /* OPTION_* bits that it takes */
   bool can_judge;           /* can answer a judge's question at all */
   bool takes_model;         /* `model:` means something to it */
   bool sessions;            /* can continue one of its conversations by id */
   bool forks;               /* can continue a copy of one, under a new id */
-  const char *structured;   /* how it enforces a schema: native, grammar, tool, prompt, none */
+  const char *structured;   /* its way to enforce a schema: native, grammar, tool, prompt, none */
   const char *judge_effort; /* default effort of its judges; NULL: none */
-  /* Prefixes of the names of models that accept it, NULL-ended; NULL: the backend sees to that. */
+  /* Prefixes of the names of models that accept an effort, NULL-terminated; NULL: the backend sees
+   * to that. */
   const char *const *effort_models;
-  /* reports neither tokens nor cost: its calls count for nothing in budgets */
+  /* It reports neither tokens nor cost, so its calls count for nothing in budgets. */
   bool tells_no_tokens;
   bool touches_files;      /* runs programs that may change the working tree */
   const struct held *held; /* NULL: permissions mean nothing to it (script, command) */
 };
 
-/* NULL when there is no provider of that name. `table` ends with a NULL name. */
+/* Returns NULL if no provider has that name. `table` ends with a NULL name. */
 const struct capability *capability_find(const struct capability *table, struct str name);
 
-/* The default effort of a judge's call to this model (empty: not known); NULL: none is sent. `c`
- * may be NULL. */
+/* Returns the default effort of a judge's call to this model (empty: not known); NULL: none is
+ * sent. `c` may be NULL. */
 const char *capability_judge_effort(const struct capability *c, struct str model);
 
 /* Writes to `out`, in words, how this backend departs from a movement's permission;

@@ -1,7 +1,8 @@
-/* contract.h - what a report is: how its file may be named, and what part of an answer it holds.
+/* contract.h - defines what a report is: how its file may be named, and what part of an answer it
+ * holds.
  *
- * Pure. A file's name is one that every file system takes, without a folder: reports of a session
- * lie side by side. Its content is the answer without the blanks around it, and a newline. */
+ * Pure. A file's name is one that every file system takes, without a folder: the reports of a
+ * session lie side by side. Its content is the answer without surrounding blanks, and a newline. */
 #ifndef SEGUE_CORE_CONTRACT_H
 #define SEGUE_CORE_CONTRACT_H
 
@@ -13,25 +14,25 @@
 
 #include <jansson.h>
 
-struct contract {           /* a report that a movement brings; texts borrowed from its document */
-  struct str name;          /* of the file */
+struct contract {           /* a movement's report; texts borrowed from its document */
+  struct str name;          /* name of the file */
   struct str label;         /* its title; or empty */
-  struct str format, order; /* what it must look like, and what to do for it; or empty */
+  struct str format, order; /* its required form, and instructions for it; or empty */
   bool is_answer;           /* it holds the movement's answer itself: nothing is asked */
   bool judged;              /* the judge reads it beside the answer */
 };
 
-/* A check for keys.h: err says what the name must be. */
+/* Checks a name for keys.h: err says what it must be. */
 bool contract_check_name(struct str name, struct err *err);
 
-/* The reports of a movement's object, in the order in which they are made; the array is in the
- * arena. False: two have the same name (err says which). */
+/* Reads the reports of a movement's object, in the order in which they are made, into an array in
+ * the arena. False: two have the same name (err says which). */
 bool contracts_read(struct arena *arena, const json_t *movement, struct contract **out,
                     size_t *count, struct err *err) MUST_CHECK;
 
-/* SHA-256 of the file that holds this answer. */
+/* Computes the SHA-256 of the file that holds this answer. */
 void contract_sha256(struct str answer, char out[SHA256_HEX]);
-/* Appends its bytes. */
+/* Appends the bytes of that file. */
 void contract_content(struct str answer, struct buf *out);
 
 #endif

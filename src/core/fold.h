@@ -1,8 +1,8 @@
-/* fold.h - internal to the fold: one record and the state it changes.
+/* fold.h - defines one step of the fold, a record and the state it changes; internal.
  *
  * apply.c dispatches by type and handles the session and its turns, apply_call.c calls,
- * apply_value.c what comes of an answer (checks, value, judgment), and carry.c what a forked
- * session begins with. Each returns false with fold_bad's message if the record cannot follow. */
+ * apply_value.c the use of an answer (checks, value, judgment), and carry.c the beginning of a
+ * forked session. Each returns false with fold_bad's message if the record cannot follow. */
 #ifndef SEGUE_CORE_FOLD_H
 #define SEGUE_CORE_FOLD_H
 
@@ -16,7 +16,7 @@ struct fold {
   struct err *err;
 };
 
-/* Members of the record. */
+/* Return members of the record. */
 static inline struct str fold_text(const struct fold *f, enum member key) {
   return record_text(f->record, key);
 }
@@ -34,15 +34,15 @@ static inline bool fold_has(const struct fold *f, enum member key) {
 }
 
 bool fold_bad(const struct fold *f, const char *what); /* false, with err set */
-/* The bytes of a text, from the record or from its blob (the next member). */
+/* Takes the bytes of a text, from the record or from its blob (the next member). */
 bool fold_take_text(const struct fold *f, enum member key, struct buf *out);
 void fold_set_json(json_t **slot, const json_t *value); /* null and NULL: none */
-/* The record's turn; NULL if it is not open (err is set). */
+/* Returns the record's turn; NULL if it is not open (err is set). */
 struct turn *fold_turn(const struct fold *f);
 const struct structured_config *fold_structured(const struct fold *f, const struct turn *turn);
-/* The movement's own work is done: its reports follow, or its judgment. */
+/* Ends the movement's own work: its reports follow, or its judgment. */
 void fold_worked(const struct fold *f, struct turn *turn);
-/* The answer becomes the turn's; the call keeps none. */
+/* Makes the answer the turn's; the call keeps none. */
 void fold_take_answer(struct turn *turn, struct call *call);
 
 bool apply_carried(const struct fold *f);

@@ -1,10 +1,11 @@
-/* group.h - internal to the core: a movement with children, `parallel` or `for_each` in a file.
+/* group.h - runs a movement with children, `parallel` or `for_each` in a file; internal to the
+ * core.
  *
  * Each child is a turn of its own that names its group's turn. Its results are kept with the group
- * until all have ended. Only then do values, the last exit and the answer become visible to others,
- * so no verdict depends on which sibling was faster. A child that failed or got no verdict is data:
- * its label is `error` or `none`. With for_each there is one child in the workflow, and a turn of
- * it for each item, up to `concurrency` at once.
+ * until all children have ended. Only then do values, the last exit and the answer become visible
+ * to others, so no verdict depends on which sibling was faster. A child that failed or got no
+ * verdict is data: its label is `error` or `none`. With for_each there is one child in the
+ * workflow, and a turn of it for each item, up to `concurrency` at once.
  *
  *   turn_start (group), turn_start (child, parent_turn) ..., turn_end (child) ..., judgment (group)
  * The group's answer joins its children's in the workflow's order, each under its name; the log
@@ -17,9 +18,9 @@
 
 /* --- the fold --- */
 
-/* turn_start: `turn` is a child's, or begins a group. */
+/* Enters a turn_start: `turn` is a child's, or begins a group. */
 bool group_enter(const struct fold *f, struct turn *turn);
-/* turn_end of a child: its group keeps its results, and the turn is gone. */
+/* Takes a child's turn_end: its group keeps its results, and the turn is freed. */
 bool group_take(const struct fold *f, struct turn *turn);
 /* Publishes the children's results, in the workflow's order, as the group's turn ends. */
 void group_publish(struct core *core, const struct turn *turn);
@@ -31,7 +32,8 @@ void core_group_free(struct turn *turn);
 
 /* Opens the next child if there is room. False: it waits for running ones. */
 bool group_advance(struct step *s, struct turn *turn);
-/* True if the child is no longer wanted: its group has `stop_on: error`, and a sibling failed. */
+/* Returns true if the child is no longer wanted: its group has `stop_on: error`, and a sibling
+ * failed. */
 bool group_stops(const struct core *core, const struct turn *child);
 /* Ends, in a resumed session, the children whose group stops, whatever they were doing. */
 void group_settle(struct step *s);
@@ -39,11 +41,11 @@ void group_settle(struct step *s);
 void group_end_child(struct step *s, struct turn *turn);
 void group_fail_child(struct step *s, struct turn *turn, enum error_class class,
                       struct str message);
-/* True if for_each has no items to go through, as `why` says: its turn has no verdict. */
+/* Returns true if for_each has no items, as `why` says: its turn has no verdict. */
 bool group_lacks_items(const struct core *core, const struct turn *turn, struct buf *why);
-/* The item that the child is for; NULL: its group has no for_each. */
+/* Returns the item that the child is for; NULL: its group has no for_each. */
 const json_t *group_item(const struct core *core, const struct turn *child);
-/* True if all children failed, so that there is nothing else to judge. */
+/* Returns true if all children failed, so that there is nothing else to judge. */
 bool group_all_failed(const struct turn *turn);
 /* Adds `parts` and `votes` to what the group's when() and aggregates see. */
 void group_env(const struct core *core, const struct turn *turn, json_t *env);

@@ -1,4 +1,4 @@
-/* kept.h - lists of texts that a session keeps for its later prompts: reports by their file,
+/* kept.h - lists the texts that a session keeps for its later prompts: reports by their file,
  * answers by their movement. Pure; the lists are part of the state (state.h). */
 #ifndef SEGUE_CORE_KEPT_H
 #define SEGUE_CORE_KEPT_H
@@ -9,7 +9,7 @@
 const struct kept_text *kept_find(const struct kept_text *list, struct str name);
 /* Appends a new text, or empties the one of that name, which remembers its former hash. */
 struct kept_text *kept_put(struct kept_text **list, struct str name);
-/* Moves what `from` holds into `list`: newer texts take the place of older ones of their name. */
+/* Moves the texts of `from` into `list`, where they replace older ones of the same name. */
 void kept_move(struct kept_text **list, struct kept_text **from);
 /* Frees the list and empties it. */
 void kept_free(struct kept_text **list);

@@ -27,15 +27,16 @@ enum key_type {
   KEY_LINE, /* a text of one line, not empty */
   KEY_TEXT, /* any text */
   KEY_BOOL,
-  KEY_INTEGER,    /* min to max */
-  KEY_NUMBER,     /* min to max */
-  KEY_CHOICE,     /* one of words */
-  KEY_COUNT,      /* an integer from min to max, or one of words */
-  KEY_CONDITION,  /* judge/rule.h */
-  KEY_FACET,      /* a reference or text, or a list of them; resolved to its text */
-  KEY_SECTION,    /* map name -> path or text; gone from the resolved document */
-  KEY_PROVIDERS,  /* a backend, or a list: the first, then those to fall back to; in the resolved
-                    document the rest is `fallback` beside it */
+  KEY_INTEGER,   /* min to max */
+  KEY_NUMBER,    /* min to max */
+  KEY_CHOICE,    /* one of words */
+  KEY_COUNT,     /* an integer from min to max, or one of words */
+  KEY_CONDITION, /* judge/rule.h */
+  KEY_FACET,     /* a reference or text, or a list of them; resolved to its text */
+  KEY_SECTION,   /* map name -> path or text; gone from the resolved document */
+  /* a backend, or a list: the first, then fallbacks, which the resolved document has beside it as
+   * `fallback` */
+  KEY_PROVIDERS,
   KEY_ARGV,       /* list of texts: a program and its arguments */
   KEY_CHOICES,    /* list of 2 to max lines, each once: what a person can choose */
   KEY_NAMES,      /* list of min to max names */
@@ -50,8 +51,8 @@ enum key_type {
   KEY_PARAMS,     /* map name -> default or {description, default}; gone when it is loaded */
   KEY_ARGS,       /* map name -> text; gone when it is loaded */
   KEY_LABELS,     /* list of labels; gone when it is loaded */
-  KEY_OUTPUTS,    /* map name -> template of what it is: see outputs.h */
-  /* anything: accepted with one warning that says what to do instead, and left out */
+  KEY_OUTPUTS,    /* map name -> template of that output: see outputs.h */
+  /* Anything: accepted with one warning that says what to do instead, and left out. */
   KEY_NOTED,
   KEY_REPORTS,  /* list of 1 to max maps of `set`; also of `LABEL: FILE` and of names alone */
   KEY_SET,      /* a map with the keys of `set` */
@@ -71,8 +72,9 @@ struct key {
   const char *const *words; /* NULL-ended */
   const struct key_set *set;
   enum facet_kind facet;
-  bool (*check)(struct str text, struct err *err); /* for a line: what it must be; or NULL */
-  const char *description;                         /* one or two sentences, for editors */
+  /* checks a line; err says what it must be; or NULL */
+  bool (*check)(struct str text, struct err *err);
+  const char *description; /* one or two sentences, for editors */
 };
 
 struct key_set {
@@ -86,17 +88,17 @@ extern const struct key_set workflow_keys, movement_keys, rule_keys, judge_keys,
     gate_keys, limits_keys, contracts_keys, contract_keys, monitor_keys, loop_judge_keys;
 extern const char *const stage_words[]; /* what judge.stages may list */
 
-/* By name or alias, NULL when there is none. */
+/* Finds a key by name or alias; NULL if there is none. */
 const struct key *key_find(const struct key_set *set, struct str name);
-/* The known name nearest to a misspelt one, NULL when none is near. */
+/* Returns the known name nearest to a misspelt one, NULL if none is near. */
 const char *key_nearest(const struct key_set *set, struct str name);
 
 /* Appends "a, b or c". */
 void key_words(const struct key *k, struct buf *out);
 
 /* Checks the values of a resolved document, in which facets are texts and a list of providers is
- * the first and `fallback`. What depends on use (a rule's condition, a movement's name, a schema's
- * keywords) is checked in core/workflow.c; keys outside the table are ignored. */
+ * split into the first and `fallback`. Whatever depends on use (a rule's condition, a movement's
+ * name, a schema's keywords) is checked in core/workflow.c; keys outside the table are ignored. */
 bool key_set_check(const struct key_set *set, const json_t *object, struct err *err) MUST_CHECK;
 
 #endif

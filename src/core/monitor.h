@@ -10,19 +10,19 @@
 
 #include "core/state.h"
 
-/* The movement to enter: the one that waits, or the judge of the monitor that is due. */
+/* Returns the movement to enter: the waiting one, or the judge of the monitor that is due. */
 size_t monitor_next(const struct core *core);
 
 /* Counts a turn of `movement` that has ended in one monitor's loop. */
 void monitor_step(const struct monitor *m, struct loop_count *loop, size_t movement);
 
-/* For core_apply only: a turn of a movement that is not a child has ended. */
+/* Notes that a turn which is not a child's has ended; only for core_apply. */
 void monitor_note(struct core *core, size_t movement);
-/* How often the cycle that this movement judges was completed; 0: it judges none. */
+/* Returns how often the cycle that this movement judges was completed; 0: it judges none. */
 long monitor_count(const struct core *core, const struct movement *m);
 
-/* For a fork: [[times, place in the cycle] of each monitor]; NULL: there are none. It is read back
- * as outside data; false: it does not fit this workflow. */
+/* Returns the counts for a fork: [[times, place in the cycle] of each monitor]; NULL: there are
+ * none. They are read back as outside data; false: they do not fit this workflow. */
 json_t *monitor_json(const struct core *core);
 bool monitor_take(struct core *core, const json_t *counts) MUST_CHECK;
 

@@ -38,7 +38,8 @@ bool people_alone(const struct core *core);
 void people_stop(struct step *s);
 /* The fold: the question is settled. */
 void people_forget(struct turn *turn);
-/* People's answers to the turn's movement, for its prompt; empty: nothing. Borrowed. */
+/* Returns people's answers to the turn's movement, for its prompt; empty: there are none.
+ * Borrowed. */
 struct str people_told(const struct core *core, const struct turn *turn);
 
 #endif

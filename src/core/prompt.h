@@ -1,4 +1,4 @@
-/* prompt.h - what a provider is sent, rendered from templates to parts.
+/* prompt.h - renders from templates the prompts that providers are sent, as lists of parts.
  *
  * Templates are files: prompts/<language>/<name>.md, compiled in; `overrides` (an object
  * "<language>/<name>.md" -> text, from the user's folder) wins. A prompt remembers where its parts
@@ -18,9 +18,9 @@ struct prompt {
   struct buf bytes;
   struct prompt_part {
     size_t end;      /* offset in bytes */
-    uint64_t seq;    /* record that holds this text already; 0: not known */
+    uint64_t seq;    /* record that already holds this text; 0: not known */
     const char *key; /* its member there: "task" or "text" */
-    bool stable;     /* the same each time this is asked: the next prompt can refer to it */
+    bool stable;     /* the same each time this is asked, so the next prompt can refer to it */
     bool own;        /* never joined with others */
   } * parts;
   size_t count;
@@ -33,7 +33,7 @@ struct prompt_templates;
 struct prompt_templates *prompt_templates_new(void);
 void prompt_templates_free(struct prompt_templates *templates); /* accepts NULL */
 
-/* Everything a prompt can show; all borrowed. */
+/* Holds everything that a prompt can show; all borrowed. */
 struct kept_text;
 struct worktree;
 struct prompt_view {
@@ -44,87 +44,88 @@ struct prompt_view {
   struct str task, previous;
   /* The records that hold these texts, and the output that a reask corrects; 0: none. */
   uint64_t task_seq, previous_seq, answer_seq, bad_seq;
-  /* if those are joined from several; or NULL */
+  /* How they were joined, if from several texts; or NULL. */
   const struct joined *previous_joined, *answer_joined;
   bool has_previous;
   long max_movements;
   long iteration, movement_iteration;
-  const json_t *item; /* of a for_each, for {item} and {item.FIELD}; or NULL */
+  const json_t *item; /* with for_each, for {item} and {item.FIELD}; or NULL */
   long index;         /* its number, from 1 */
   struct str answer;  /* judge prompts: the agent's text */
   struct str check;   /* the last command movement before this turn; empty: there was none */
   long check_turn;
   int check_exit;
   struct str checks;   /* other checks so far, one per line; or empty */
-  struct str tests;    /* of this turn's command: "3 passed, 0 failed"; or empty */
-  bool no_pass;        /* and it is not a pass */
-  const json_t *files; /* changed in this turn, as call_end has them; NULL: not known */
-  int64_t files_more;  /* and this many more, not named */
+  struct str tests;    /* result of this turn's command: "3 passed, 0 failed"; or empty */
+  bool no_pass;        /* those tests are not a pass */
+  const json_t *files; /* files changed in this turn, as in call_end; NULL: not known */
+  int64_t files_more;  /* number of further files, not named */
   bool files_lost;     /* the changes of an interrupted attempt are missing */
   bool has_exit;
   int exit;
   const char *nonce;      /* judge prompts: the random fence around it */
   struct str user_inputs; /* what people answered this movement; or empty */
   const json_t *values;   /* movement -> value, for {structured:MOVEMENT.FIELD}; or NULL */
-  bool shows_schema;      /* the backend does not enforce the schema that the answer must fit */
-  const struct kept_text *own_reports, *reports; /* of this turn so far, and of earlier turns */
+  bool shows_schema;      /* the backend does not enforce the answer's schema */
+  const struct kept_text *own_reports, *reports; /* this turn's so far, and earlier turns' */
   const struct kept_text *responses; /* last answers of the movements that prompts name */
-  const struct worktree *worktrees;  /* of children, newest first; or NULL */
-  long cycle_count;                  /* of the judge of a loop; else 0 */
-  struct str report_dir;             /* where reports are kept as files; empty: nowhere */
-  const struct held *held; /* what its backend can enforce of its permission; NULL: all of it */
+  const struct worktree *worktrees;  /* children's, newest first; or NULL */
+  long cycle_count;                  /* for a loop's judge; else 0 */
+  struct str report_dir;             /* folder of the reports' files; empty: there is none */
+  const struct held *held; /* says how far the backend enforces its permission; NULL: fully */
   bool by_tool; /* the judge has a tool for its value: mentioning tags makes models skip the tool */
 };
 
-/* The movement's own prompt. A command movement's is its instruction alone (its stdin). */
+/* Renders the movement's own prompt. A command movement's is only its instruction (its stdin). */
 void prompt_execute(const struct prompt_view *view, struct prompt *out);
 
-/* A template with the variables of an instruction. */
+/* Renders a template with the variables of an instruction. */
 void prompt_fill(const struct prompt_view *view, struct str text, struct prompt *out);
 
-/* The question of a judge stage (structured_output, phase3_tag, ai_judge). */
+/* Renders the question of a judge stage (structured_output, phase3_tag, ai_judge). */
 void prompt_judge(const struct prompt_view *view, const struct chain_spec *spec,
                   enum judge_stage stage, struct prompt *out);
 
-/* A correction: the schema, what was asked, the bad output, and the errors last. */
+/* A correction shows the schema, the request, the bad output, and last the errors. */
 struct prompt_correction { /* all borrowed */
   const json_t *schema;
-  struct str output;             /* shown in full up to LIMIT_REASK_OUTPUT_BYTES, then its end */
-  const json_t *errors;          /* array of lines */
-  size_t more;                   /* further errors */
-  const struct chain_spec *spec; /* a judge's question was asked; NULL: the movement's prompt */
+  struct str output;    /* shown in full up to LIMIT_REASK_OUTPUT_BYTES, then its end */
+  const json_t *errors; /* array of lines */
+  size_t more;          /* number of further errors */
+  /* set if the request was a judge's question; NULL: it was the movement's prompt */
+  const struct chain_spec *spec;
   enum judge_stage stage;
 };
 void prompt_reask(const struct prompt_view *view, const struct prompt_correction *correction,
                   struct prompt *out);
 
-/* Asks for the report of a movement whose work is done. alone: in a conversation that does not
- * contain the work, so the prompt says what came of it. */
+/* Asks for a report of a movement whose work is done. alone: in a conversation that does not
+ * contain the work, so the prompt describes its result. */
 void prompt_report(const struct prompt_view *view, const struct contract *contract, bool alone,
                    struct prompt *out);
 
-/* The question whether an invariant holds of a value. */
+/* Asks whether an invariant holds for a value. */
 void prompt_invariant(const struct prompt_view *view, struct str question, const json_t *value,
                       struct prompt *out);
-/* Just the value, as the input of a command that checks it. */
+/* Renders just the value, as input for a command that checks it. */
 void prompt_value(const json_t *value, struct prompt *out);
 
-/* The parts as a log has them: texts, borrowed from the prompt, and the places of those already
- * logged. */
+/* Holds the parts as a log has them: texts, borrowed from the prompt, and the places of those
+ * already logged. */
 struct prompt_log {
   struct record_part *parts;
   size_t count;
-  json_t **rendered; /* of parts that are not UTF-8 */
+  json_t **rendered; /* renderings of parts that are not UTF-8 */
   size_t rendered_count;
 };
 void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct texts *texts);
 void prompt_log_deinit(struct prompt_log *log);
 
-/* The variables of an instruction, NULL-ended; there are also {structured:...} and, with for_each,
- * {item}, {index} and {item.FIELD}. */
+/* Lists the variables of an instruction, NULL-terminated; there are also {structured:...} and, with
+ * for_each, {item}, {index} and {item.FIELD}. */
 extern const char *const prompt_variable_names[];
 
-/* Names of the templates ("execute.md", ...), NULL-ended: what a user can override. */
+/* Lists the templates that a user can override ("execute.md", ...), NULL-terminated. */
 extern const char *const prompt_template_names[];
 
 #endif

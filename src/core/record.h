@@ -44,7 +44,7 @@ enum record_type {
   RECORD_SESSION_STOP,
   RECORD_SESSION_RESUME,
   RECORD_SESSION_END,
-  RECORD_TYPE_COUNT /* one that this program does not know */
+  RECORD_TYPE_COUNT /* an unknown type */
 };
 
 /* Members by name; PLAIN ones are numbers, texts, booleans or null, TREE ones any JSON. A text that
@@ -166,7 +166,7 @@ enum record_kind {
   RECORD_NULL,
   RECORD_TREE,
   RECORD_REF,   /* {"ref": text} */
-  RECORD_PARTS, /* of a prompt */
+  RECORD_PARTS, /* parts of a prompt */
 };
 
 struct record_part {
@@ -193,7 +193,7 @@ struct record {
   struct str ts;
   enum record_type type;
   struct str type_name;
-  json_t *body; /* of stage and check: the object with their own members; else NULL */
+  json_t *body; /* for stage and check the object with their own members; else NULL */
   size_t count;
   const struct record_member *members;
 };
@@ -209,21 +209,21 @@ void record_begin(struct record_draft *d, uint64_t seq, struct str ts, enum reco
 void record_put_number(struct record_draft *d, enum member key, int64_t number);
 void record_put_bool(struct record_draft *d, enum member key, bool value);
 void record_put_null(struct record_draft *d, enum member key);
-/* word: static, plain ASCII. */
+/* Puts a word, which is static plain ASCII. */
 void record_put_word(struct record_draft *d, enum member key, const char *word);
-/* UTF-8, lives until the record is kept. */
+/* Puts UTF-8 that lives until the record is kept. */
 void record_put_text(struct record_draft *d, enum member key, struct str text);
-/* The same for bytes of any kind, see json_text; an empty one is left out. */
+/* Does the same for bytes of any kind, see json_text; an empty text is left out. */
 void record_put_bytes(struct record_draft *d, enum member key, struct str bytes);
 void record_put_ref(struct record_draft *d, enum member key, const char *place);
-/* The parts live until the record is kept. */
+/* Puts parts that live until the record is kept. */
 void record_put_parts(struct record_draft *d, enum member key, const struct record_part *parts,
                       size_t n);
-/* Takes the value. */
+/* Puts a value and takes it. */
 void record_put_tree(struct record_draft *d, enum member key, json_t *value);
-/* Puts the members of the object that a record can have, in the record's order. */
+/* Puts those members of the object that a record can have, in the record's order. */
 void record_put_members(struct record_draft *d, const json_t *object);
-/* Takes it; it follows the members above. */
+/* Puts an object, which it takes, after the members above. */
 void record_put_body(struct record_draft *d, json_t *object);
 
 struct record *record_keep(struct record_draft *d); /* takes what the draft owns */
@@ -234,8 +234,9 @@ void record_free(struct record *record);            /* accepts NULL */
 /* Reads a record back. Unknown members are left out; a PLAIN member that is a list, an object or a
  * real becomes a tree. The draft borrows its texts from json; call record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
-/* The same of an object whose members schema/text.h found. Its texts are put into `texts`, which
- * was cleared. False: a list or an object in it is no JSON, and what was read does not count. */
+/* Does the same for an object whose members schema/text.h found. Its texts are put into `texts`,
+ * which the caller has cleared. False: a list or an object in it is not JSON, and nothing
+ * counts. */
 struct schema_member;
 bool record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
                          struct buf *texts) MUST_CHECK;
@@ -248,32 +249,33 @@ static inline const struct record_member *record_get(const struct record *r, enu
   return NULL;
 }
 
-/* A missing member, or one of another kind, gives 0, the empty text, false or NULL. Everything is
- * borrowed; texts end with NUL in records that were kept or read. */
+/* For a missing member, or one of another kind, these return 0, the empty text, false or NULL.
+ * Everything is borrowed; texts end with NUL in records that were kept or read. */
 int64_t record_number(const struct record *r, enum member key);
 struct str record_text(const struct record *r, enum member key);
 const char *record_text_c(const struct record *r, enum member key);
 bool record_is_number(const struct record *r, enum member key);
 bool record_is_true(const struct record *r, enum member key);
 json_t *record_tree(const struct record *r, enum member key);
-/* The place that a member refers to. False: it is not a reference, and `place` is empty. */
+/* Gives the place that a member refers to. False: it is not a reference, and `place` is empty. */
 bool record_ref(const struct record *r, enum member key, struct str *place);
-/* The k-th part of its prompt, "" for a reference. False: there are fewer. */
+/* Gives the k-th part of the record's prompt, "" for a reference. False: there are fewer. */
 bool record_part(const struct record *r, size_t k, struct str *text);
 
 /* --- as JSON --- */
 
-/* Compact, without hash; see format/json_write.h. `out` has no maximum. */
+/* Appends the record as compact JSON, without hash; see format/json_write.h. `out` has no
+ * maximum. */
 void record_write(const struct record *r, struct buf *out);
 json_t *record_json(const struct record *r); /* new */
 
-/* "2026-11-21T01:02:03.456Z"; milliseconds since 1970, UTC. */
+/* Writes "2026-11-21T01:02:03.456Z" from milliseconds since 1970, UTC. */
 void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]);
 bool record_time_parse(const char *text, int64_t *time_ms);
 
 const char *record_type_name(enum record_type type);
 const char *record_member_name(enum member key);
-/* RECORD_TYPE_COUNT: an unknown type. */
+/* Returns the type of that name; RECORD_TYPE_COUNT: unknown. */
 enum record_type record_type_named(struct str name);
 
 #endif

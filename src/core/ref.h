@@ -16,7 +16,7 @@
  * items. */
 #define PROMPT_BRANCHES "branches:"
 
-/* The prefix for an input of the workflow: {input:NAME}. */
+/* The prefix of an input of the workflow: {input:NAME}. */
 #define PROMPT_INPUT "input:"
 
 struct prompt_ref {
@@ -24,14 +24,14 @@ struct prompt_ref {
   struct str rest;     /* "" or ".field[0]..." */
 };
 
-/* False if the path does not begin with a movement's name. */
+/* Splits a path. False: it does not begin with a movement's name. */
 bool prompt_ref_parse(struct str path, const struct workflow *workflow, struct prompt_ref *out);
-/* The same with the movements' names, NULL-ended. */
+/* Does the same with the movements' names, NULL-terminated. */
 bool prompt_ref_split(struct str path, const char *const *movements, struct prompt_ref *out);
-/* The next part of rest: a member's name, or an index with *is_index set. False at the end or when
- * what stands there is neither. */
+/* Takes the next part of rest: a member's name, or an index with *is_index set. Returns false at
+ * the end, or if rest begins with neither. */
 bool prompt_ref_next(struct str *rest, struct str *part, bool *is_index);
-/* The part of a movement's value that it names; NULL if it is missing. Borrowed. */
+/* Returns the part of a movement's value that it names; NULL if it is missing. Borrowed. */
 const json_t *prompt_ref_value(const struct prompt_ref *ref, const json_t *value);
 
 #endif

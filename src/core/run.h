@@ -1,4 +1,4 @@
-/* run.h - the programs that a movement with `permission: edit` may run: its `run:` list.
+/* run.h - checks programs against the `run:` list of a movement with `permission: edit`.
  *
  * An entry is a program and perhaps its first arguments: `make`, `./dev`, `npm test`. It allows a
  * command line that begins with these words and holds nothing else: no other command, no pipe, no
@@ -9,10 +9,10 @@
 
 #include "base/str.h"
 
-/* NULL, or what is wrong with this entry, in words that follow its name. */
+/* Returns what is wrong with this entry, in words that follow its name; NULL: nothing. */
 const char *run_fault(struct str entry);
 
-/* Does this entry allow this command line? */
+/* Returns whether this entry allows this command line. */
 bool run_covers(struct str entry, struct str command);
 
 #endif

@@ -1,4 +1,4 @@
-/* sandbox.h - what a call's program may touch: the words for it, and which of them counts.
+/* sandbox.h - decides what a call's program may touch: the words for it, and which of them counts.
  *
  * A level says what is confined, not how: docs/sandbox.md has the table. The host finds out what
  * the machine can enforce and writes it, beside the user's words, into a session's configuration
@@ -19,17 +19,17 @@ bool sandbox_level_from_name(struct str name, enum sandbox_level *out);
 const char *sandbox_network_name(enum sandbox_network network); /* open, api, none */
 bool sandbox_network_from_name(struct str name, enum sandbox_network *out);
 
-/* How one call's program is confined. */
+/* Says how one call's program is confined. */
 struct sandbox_choice {
   enum sandbox_level level;
   enum sandbox_network network;
-  const char *mechanism; /* that enforces this level here; NULL: none does. Borrowed from config */
-  struct str image;      /* of container; empty: nobody named one */
+  const char *mechanism; /* enforces this level here; NULL: nothing does. Borrowed from config */
+  struct str image;      /* for container; empty: nobody named one */
   int64_t memory_bytes;  /* 0: no limit; the same below */
   int64_t pids;
   double cpus;
-  const char *limits_by; /* cgroup, rlimits or docker; of an older configuration NULL */
-  bool asked;            /* somebody wrote it; else it is the default */
+  const char *limits_by; /* cgroup, rlimits or docker; NULL in an older configuration */
+  bool asked;            /* somebody asked for it; otherwise it is the default */
 };
 
 /* Chooses for a call of this movement by this provider; `command`: a program of the workflow's own.
@@ -38,9 +38,9 @@ struct sandbox_choice {
 bool sandbox_choose(const json_t *config, const struct movement *m, const struct capability *c,
                     bool command, struct sandbox_choice *out);
 
-/* As a call_start tells it: {"level", "mechanism"?, "image"?, "network"?, "limits"?: {"memory"?,
- * "cpus"?, "pids"?, "by"}}; NULL for a command that nothing confines, and where sandbox_choose
- * returns false. */
+/* Returns what a call_start says of it: {"level", "mechanism"?, "image"?, "network"?, "limits"?:
+ * {"memory"?, "cpus"?, "pids"?, "by"}}; NULL for a command that nothing confines, and where
+ * sandbox_choose returns false. */
 json_t *sandbox_of_call(const json_t *config, const struct movement *m, const struct capability *c,
                         bool command);
 

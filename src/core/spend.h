@@ -1,4 +1,4 @@
-/* spend.h - what a session has used so far: time, tokens and money, summed over all its calls, and
+/* spend.h - sums what a session has used so far: time, tokens and money, over all its calls, and
  * separately by movement, provider and purpose. Pure; values from a log are bounded. */
 #ifndef SEGUE_CORE_SPEND_H
 #define SEGUE_CORE_SPEND_H
@@ -36,26 +36,26 @@ struct spends {
 };
 
 void spends_deinit(struct spends *spends);
-/* A call begins, with its first attempt. */
+/* Counts a call that begins, at its first attempt. */
 void spends_begin(struct spends *spends, struct str movement, struct str provider);
-/* An answer came without any report of its use. */
+/* Counts an answer that came without any report of its use. */
 void spends_silent(struct spends *spends, struct str provider);
-/* The sum of one movement, or of one provider; all zero when nothing was begun there. */
+/* Return the sum for one movement or one provider; all zero if nothing began there. */
 struct spend spends_of_movement(const struct spends *spends, struct str movement);
 struct spend spends_of_provider(const struct spends *spends, struct str provider);
-/* An attempt of a call is over. usage: as in its call_end, or NULL. */
+/* Adds an attempt that is over. usage: as in its call_end, or NULL. */
 void spends_add(struct spends *spends, enum call_purpose purpose, struct str movement,
                 struct str provider, const json_t *usage, int64_t duration_ms);
-/* The use of a single attempt. */
+/* Returns the use of a single attempt. */
 struct spend spend_of(const json_t *usage, int64_t duration_ms);
-/* As session_end tells it. A new reference. */
+/* Returns the sums as session_end has them. A new reference. */
 json_t *spends_json(const struct spends *spends);
 
-/* The usage with its cost by the user's price list (model -> dollars per million tokens), if the
- * backend reported none and the list has the model; otherwise unchanged. A new reference; NULL for
- * NULL. */
+/* Returns the usage with its cost by the user's price list (model -> dollars per million tokens),
+ * if the backend reported no cost and the list has the model; otherwise unchanged. A new reference;
+ * NULL for NULL. */
 json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model);
-/* Prints "12,345 tokens, $0.0123" and what is not known; nothing if no model was asked. spent: one
+/* Appends "12,345 tokens, $0.0123" and what is not known; nothing if no model was asked. spent: one
  * object of session_end's `spent`, or NULL. */
 void spend_print(const json_t *spent, struct buf *out);
 

@@ -1,7 +1,7 @@
-/* state.h - all that is known of a session: the fold of its records, and nothing else.
+/* state.h - holds all that is known of a session: the fold of its records, and nothing else.
  *
  * Only core_apply changes it. Open turns are a list, each with its own calls; there is no "current"
- * turn. All texts and values are owned by the state. */
+ * turn. The state owns all texts and values. */
 #ifndef SEGUE_CORE_STATE_H
 #define SEGUE_CORE_STATE_H
 
@@ -24,110 +24,112 @@ enum call_state {               /* RUNNING -> WAITING -> RUNNING ...; RUNNING ->
                   CALL_FAILED   /* failed for good */
 };
 
-enum { GUARD_SIGN = 17 }; /* of what guards compare */
+enum { GUARD_SIGN = 17 }; /* bytes of the signs that guards compare */
 
 struct call {
-  struct call *next; /* of the same turn, oldest first */
+  struct call *next; /* next call of the turn, oldest first */
   long id;
   int attempt, failures;
   enum call_state state;
   enum call_purpose purpose;
-  enum judge_stage stage;      /* STAGE_COUNT unless it judges */
-  int vote;                    /* of a panel, from 1; else 0 */
-  int report;                  /* of a report: number in the movement's list, from 1; else 0 */
-  int invariant;               /* of a check: number in the movement's list, from 1; else 0 */
-  enum error_class class;      /* of the last failure */
-  int64_t wait_until_ms;       /* wall clock */
-  int64_t duration_ms, tokens; /* of all attempts */
-  struct {                     /* the same since a person last dealt with its budget */
+  enum judge_stage stage; /* STAGE_COUNT unless it judges */
+  int vote;               /* number in a panel, from 1; else 0 */
+  int report;             /* report's number in the movement's list, from 1; else 0 */
+  int invariant;          /* checked invariant's number in the movement's list, from 1; else 0 */
+  enum error_class class; /* class of the last failure */
+  int64_t wait_until_ms;  /* wall clock */
+  int64_t duration_ms, tokens; /* sums over all attempts */
+  struct {                     /* the same since a person last dealt with the call's budget */
     int64_t tokens, cost_nano, ms;
   } spent;
-  struct { /* of the running attempt, as reported so far */
+  struct { /* reported so far by the running attempt */
     int64_t tokens, cost_nano;
     json_t *usage; /* or NULL */
   } told;
-  json_t *usage;                  /* of a judge's: the same, with its cost; or NULL */
-  char prompt_sha256[SHA256_HEX]; /* of a judge's; "" in logs that do not say it */
+  json_t *usage;                  /* a judge call's usage, with its cost; or NULL */
+  char prompt_sha256[SHA256_HEX]; /* for a judge call; "" in logs that lack it */
   char *provider, *model;         /* model may be NULL */
   char *provider_session;         /* the provider's own conversation, once known; or NULL */
-  unsigned event_count;           /* call_event records */
+  unsigned event_count;           /* number of call_event records */
   struct buf tool;                /* the last tool with an argument; see guard.h */
   char tool_sign[GUARD_SIGN];     /* the same, as a hash; "" */
-  long tool_count;                /* uses of it in a row */
-  bool resumed;                   /* this attempt goes on with provider_session */
-  /* from a copy of another's conversation, whose id is not known yet */
+  long tool_count;                /* its uses in a row */
+  bool resumed;                   /* this attempt continues provider_session */
+  /* continues a copy of another's conversation, whose id is not known yet */
   bool forks;
   bool session_lost; /* the conversation no longer existed */
   char *cwd;         /* below the session's folder; or NULL */
-  char *fallback;    /* provider of the next attempt; NULL: the same one */
+  char *fallback;    /* the next attempt's provider; NULL: the same one */
   /* options of the first attempt, kept when another provider takes over; or NULL */
   json_t *wanted;
   json_t *options, *token, *schema; /* each may be NULL */
-  json_t *sandbox;                  /* what confines its program; or NULL */
+  json_t *sandbox;                  /* confines its program; or NULL */
   uint64_t timeout_ms;
   struct buf prompt;   /* kept live until the call is done; empty after recovery */
   uint64_t prompt_seq; /* record that holds its prompt */
-  struct buf text;     /* the answer; the error's text when failed */
+  struct buf text;     /* the answer, or the error's text after a failure */
   uint64_t text_seq;   /* record that holds the answer */
   json_t *structured;
-  bool has_exit; /* of a check */
+  bool has_exit; /* for a check */
   int exit;
-  struct buf error_text; /* of a check: what the command wrote to stderr */
+  struct buf error_text; /* for a check: what the command wrote to stderr */
 };
 
 struct guard_failure {
-  char sign[GUARD_SIGN]; /* of its last failing output */
-  long count;            /* in a row, with no file changed; 0: it did not fail */
+  char sign[GUARD_SIGN]; /* sign of its last failing output */
+  long count;            /* failures in a row, with no file changed; 0: it did not fail */
 };
 
 enum session_status { SESSION_NEW, SESSION_RUNNING, SESSION_STOPPED, SESSION_ENDED };
 
-enum session_outcome { /* of session_end; RULE_NO_MATCH, MAX_MOVEMENTS and FAILED are reasons of
-                          session_stop, and ends in older logs only */
-                       END_NONE,
-                       END_COMPLETE,
-                       END_ABORT,
-                       END_RULE_NO_MATCH,
-                       END_MAX_MOVEMENTS,
-                       END_CANCELLED,
-                       END_FAILED,
-                       END_COUNT
+/* in session_end; RULE_NO_MATCH, MAX_MOVEMENTS and FAILED are reasons of session_stop, and ends
+ * only in older logs */
+enum session_outcome {
+  END_NONE,
+  END_COMPLETE,
+  END_ABORT,
+  END_RULE_NO_MATCH,
+  END_MAX_MOVEMENTS,
+  END_CANCELLED,
+  END_FAILED,
+  END_COUNT
 };
 const char *session_outcome_name(enum session_outcome outcome);
 bool session_outcome_from_name(struct str name, enum session_outcome *out);
 /* Returns the status of a session that stopped for this reason: the reason itself if a person must
  * look at it (there are three), otherwise "stopped". */
 const char *session_stop_status(struct str reason);
-/* True if only a person's resume takes it further, not the start of a daemon. */
+/* Returns true if only a person's resume continues the session, not the start of a daemon. */
 bool session_stop_is_for_person(struct str reason);
-/* True if a person is asked something: a movement's question, a rule, a value, which judge is
- * right, or whether something protected may be changed. */
+/* Returns true if a person is asked something: a movement's question, a rule, a value, which judge
+ * is right, or whether something protected may be changed. */
 bool session_stop_asks(struct str reason);
 
-/* With structured_output, EXECUTING lasts until there is a value, or it is clear that there will be
- * none. */
+/* With structured_output, EXECUTING lasts until there is a value, or it is clear that none will
+ * come. */
 enum turn_phase { TURN_EXECUTING, TURN_REPORTING, TURN_JUDGING, TURN_JUDGED };
 
-/* A report, or an answer, that later prompts can show. */
+/* Holds a report, or an answer, that later prompts can show. */
 struct kept_text {
-  struct kept_text *next; /* of a list, oldest first; each name once */
-  char *name;             /* of the report's file, or of the movement */
+  struct kept_text *next; /* next in the list, oldest first; each name occurs once */
+  char *name;             /* name of the report's file, or of the movement */
   struct buf text;
-  struct joined joined; /* of the text */
+  struct joined joined; /* how the text was joined */
   uint64_t seq;         /* record that holds exactly this text; 0: none */
-  bool judged;          /* of a report: beside the answer */
-  uint64_t since;       /* of a report: the record that keeps it; 0: it was taken over */
+  bool judged;          /* a report that is judged beside the answer */
+  uint64_t since;       /* record that keeps the report; 0: it was taken over */
   /* For a report: the hashes of its file's bytes and of those before them; "": there were none. */
   char sha256[SHA256_HEX], before[SHA256_HEX];
 };
 
-/* The most judge calls for one vote in a stage and in one turn, reasks included. */
+/* These limit the judge calls for one vote in a stage and in one turn, reasks included. */
 enum {
   STAGE_JUDGE_CALLS = LIMIT_REASK_COUNT + 1,
   TURN_JUDGE_CALLS = STAGE_COUNT * STAGE_JUDGE_CALLS * LIMIT_PANEL_COUNT
 };
 
-/* The most generations of one value: the first, its corrections, and one with a raised limit. */
+/* This limits the generations of one value: the first, its corrections, and one with a raised
+ * limit. */
 enum { TURN_GENERATIONS = LIMIT_REASK_COUNT + 2 };
 
 enum part_state { PART_PENDING, PART_OPEN, PART_DONE };
@@ -139,7 +141,7 @@ struct group_part { /* a child's results, kept by its group */
   struct str label; /* borrowed from the workflow, or static */
   struct buf text;
   uint64_t text_seq;          /* record that holds it; 0: none does */
-  json_t *structured, *tests; /* as its turn's */
+  json_t *structured, *tests; /* those of its turn */
   bool has_exit;
   int exit;
   struct kept_text *reports;
@@ -149,91 +151,91 @@ struct group_part { /* a child's results, kept by its group */
 struct turn {
   struct turn *next;
   long id;
-  long group;               /* of a child: the turn of its group; else 0 */
-  struct group_part *parts; /* of a group: a child each, in the workflow's order; else NULL */
+  long group;               /* a child's group (its turn); else 0 */
+  struct group_part *parts; /* a group's children, in the workflow's order; else NULL */
   size_t part_count, part_open, part_done, part_failed;
-  size_t part_next;     /* all before it are begun */
-  json_t *items;        /* of a group with for_each: the items its children work on; or NULL */
-  long item;            /* of such a child: the number of its item, from 1; else 0 */
-  struct joined joined; /* of its text */
+  size_t part_next;     /* all before it have begun */
+  json_t *items;        /* items of a group with for_each; or NULL */
+  long item;            /* such a child's item, from 1; else 0 */
+  struct joined joined; /* how its text was joined */
   size_t movement;
   long iteration, movement_iteration;
   enum turn_phase phase;
   struct call *calls;
-  struct kept_text *reports; /* so far, of this turn */
+  struct kept_text *reports; /* this turn's so far */
   json_t *stages;            /* array: bodies of the stage records */
-  json_t *checks;            /* array: bodies of the check records, of this round */
-  bool escalated;            /* the value is a person's question now */
+  json_t *checks;            /* array: bodies of this round's check records */
+  bool escalated;            /* a person is now asked for the value */
   struct buf text;           /* the agent's answer */
   uint64_t text_seq;         /* record that holds it */
   bool has_exit;
   int exit;
-  json_t *tests; /* of a command whose tests are counted, as call_end has them; or NULL */
+  json_t *tests; /* a command's counted tests, as in call_end; or NULL */
   json_t *structured;
-  json_t *files;              /* that its work changed, by path; NULL: not known */
-  int64_t files_more;         /* that are not among them, of very many */
-  bool let_be;                /* a person accepted its changes to what is protected */
+  json_t *files;              /* files that its work changed, by path; NULL: not known */
+  int64_t files_more;         /* number of further changed files, if very many */
+  bool let_be;                /* a person accepted its changes to protected paths */
   bool files_lost;            /* an attempt was interrupted: its changes are missing */
-  json_t *question;           /* that a person is to answer, as its record has it; or NULL */
-  uint64_t question_seq;      /* that record */
-  int64_t asked_ms, until_ms; /* when it was asked; its deadline, 0: there is none */
-  /* the question was answered: approved, or what the movement wanted */
+  json_t *question;           /* open question to a person, as in its record; or NULL */
+  uint64_t question_seq;      /* seq of that record */
+  int64_t asked_ms, until_ms; /* time of the question; its deadline, 0: none */
+  /* the question was answered: approved, or with what the movement wanted; or it was rejected */
   bool answered, rejected;
-  /* a person's verdict {rule, why, by}, until its judgment; or NULL */
+  /* a person's verdict {rule, why, by}, until the judgment; or NULL */
   json_t *verdict;
-  int rule;                     /* number, once judged; 0 before, and when none was found */
+  int rule;                     /* number, once judged; 0 before, and if no rule was found */
   enum session_outcome failure; /* judged without a rule: why the session stops */
-  char *reason;                 /* and why */
-  json_t *error;                /* and its kind, if it is typed; or NULL */
+  char *reason;                 /* details of the failure */
+  json_t *error;                /* its error, if that is typed; or NULL */
 };
 
 struct core {
   char session[40];
   struct workflow *workflow; /* a reference */
-  json_t *config;            /* resolved configuration, of session_start or the last resume */
+  json_t *config;            /* resolved, from session_start or the last resume */
   struct buf task;
-  uint64_t seq; /* of the last record applied */
+  uint64_t seq; /* seq of the last record applied */
   enum session_status status;
   bool resumed;        /* the last record was session_resume: nothing was done since */
   bool awaits_carried; /* forked: the other session's state is the next record */
   bool carried;        /* that record has come */
   enum session_outcome outcome;
-  struct buf stop_reason, stop_message; /* of the last session_stop or session_end */
+  struct buf stop_reason, stop_message; /* from the last session_stop or session_end */
   enum error_class stop_class;
   struct turn *turns; /* open, oldest first */
   long turn_count, call_count;
-  long iteration_count; /* turns that are not children, which max_movements bounds */
+  long iteration_count; /* turns except children's, which max_movements bounds */
   long *movement_counts;
-  struct {     /* the last command movement whose turn is over */
-    long turn; /* 0: there was none */
+  struct {     /* last finished turn of a command movement */
+    long turn; /* 0: there is none */
     size_t movement;
     int exit;
   } check;
-  struct guard_failure *failures; /* of each movement; or NULL */
-  size_t failed;                  /* the movement whose command was over last */
+  struct guard_failure *failures; /* one for each movement; or NULL */
+  size_t failed;                  /* movement whose command ended last */
   struct {
     size_t movement;
     long count;  /* 0: none */
   } streak;      /* turns of one movement in a row */
   json_t *gates; /* command movement -> its last turn, see core/gates.h; or NULL */
-  struct {       /* the last finished turn that is not a child's; turn 0: there is none */
+  struct {       /* last finished turn that is not a child's; turn 0: none */
     long turn;
     size_t movement;
   } ended;
-  struct worktree worktree;   /* the session's, and what is committed without one */
-  struct worktree *worktrees; /* of children, newest first */
+  struct worktree worktree;   /* the session's; also commits made without a worktree */
+  struct worktree *worktrees; /* children's, newest first */
   bool edits;                 /* a movement that may change files has been entered */
-  bool has_next;              /* a movement (or end) waits to be entered */
+  bool has_next;              /* a movement, or an end, is to be entered next */
   int next;                   /* index, NEXT_COMPLETE, NEXT_ABORT */
-  struct buf last_text;       /* answer of the last turn that ended: {previous_response} */
+  struct buf last_text;       /* answer of the last finished turn: {previous_response} */
   uint64_t last_text_seq;     /* record that holds it */
-  struct joined last_joined;  /* of last_text */
+  struct joined last_joined;  /* how last_text was joined */
   bool has_last_text;
-  struct loop_count { /* of each of the workflow's monitors: see monitor.h */
-    long times;       /* how often the cycle was completed */
-    size_t at;        /* which place of it comes next */
+  struct loop_count { /* one for each of the workflow's monitors: see monitor.h */
+    long times;       /* completed cycles */
+    size_t at;        /* next place in the cycle */
   } * loops;
-  struct kept_text *reports;   /* of turns that are over */
+  struct kept_text *reports;   /* finished turns' */
   struct kept_text *responses; /* last answers of movements that prompts name */
   json_t *structured;          /* movement -> value */
   json_t *sessions;            /* key of a conversation -> its provider's id, see core/calls.c */
@@ -243,7 +245,7 @@ struct core {
   struct spends spends;
   /* added to budgets: the session's, then each movement's; or NULL */
   int64_t (*added)[BUDGET_UNITS];
-  json_t *stop_budget; /* of the last session_stop: which was used up; or NULL */
+  json_t *stop_budget; /* budget of the last session_stop that was used up; or NULL */
   json_t *refused;     /* "PROVIDER\nMODEL" -> names of parameters that it refused; or NULL */
   long method_counts[STAGE_COUNT];
   json_t *inputs;  /* movement -> people's answers to it, as its prompt shows them; or NULL */
@@ -260,24 +262,24 @@ void core_deinit(struct core *core);
 struct turn *core_turn(const struct core *core, long id);
 struct call *turn_call(const struct turn *turn, long id);
 struct call *turn_execute_call(const struct turn *turn); /* the last execute call or NULL */
-/* The turn whose rule a person can name: one being judged, judged without a rule, or whose value is
- * a person's question. NULL: there is none. */
+/* Returns the turn whose rule a person can name: one being judged, judged without a rule, or with
+ * its value asked of a person. NULL: there is none. */
 struct turn *core_unjudged_turn(const struct core *core);
-/* The most turns, as a resume or the workflow says; or MOVEMENTS_INFINITE. */
+/* Returns the limit of turns, from a resume or the workflow; or MOVEMENTS_INFINITE. */
 long core_max_movements(const struct core *core);
-/* True if the next movement has no turn left. */
+/* Returns true if the next movement has no turn left. */
 bool core_is_at_max(const struct core *core);
 /* Finds an open call by id in any open turn. */
 struct call *core_call(const struct core *core, long id, struct turn **turn);
 
-/* True if it is not a judge's: the movement's own call, a correction of its value, or the check of
- * an invariant. */
+/* Returns true unless it is a judge's: for the movement's own call, a correction of its value, or
+ * the check of an invariant. */
 bool call_is_own(const struct call *call);
-/* True for one of those made to bring the answer or its value. */
+/* Returns true for calls made to get the answer or its value. */
 bool call_generates(const struct call *call);
 
-/* For core_apply only: drops a turn that ended; a call that must be made again; the judge calls of
- * a turn whose judging starts again. */
+/* These drop a turn that ended; a call that must be made again; the judge calls of a turn whose
+ * judging starts again. Only for core_apply. */
 void core_drop_turn(struct core *core, struct turn *turn);
 void core_drop_call(struct turn *turn, struct call *call);
 void core_drop_judging(struct turn *turn);

@@ -1,4 +1,4 @@
-/* step.h - internal to the core: one decision in the making, shared by its parts.
+/* step.h - defines one decision in the making, shared by its parts; internal to the core.
  *
  * decide.c dispatches events, shape.c makes a movement's value, calls.c and call_end.c make the
  * records of calls. Every record goes out through step_emit: made, applied, appended, in this
@@ -11,23 +11,23 @@
 #include "core/prompt.h"
 #include "core/record.h"
 
-/* Everything a decision reads and writes. */
+/* Holds everything a decision reads and writes. */
 struct step {
   struct core *core;
   const struct event *ev;
   const struct core_env *env;
   struct core_out *out;
-  struct workflow *workflow;    /* of a session that starts */
-  const struct text *task;      /* the same */
-  const struct text *carried;   /* the same for a forked one: its parent's last answer */
-  char time[RECORD_TIME_BYTES]; /* of all records of this decision */
-  struct step_halt {            /* a turn that cannot go on; reason NULL: there is none */
+  struct workflow *workflow;    /* for a session that starts */
+  const struct text *task;      /* likewise */
+  const struct text *carried;   /* likewise for a forked session: its parent's last answer */
+  char time[RECORD_TIME_BYTES]; /* time of all records of this decision */
+  struct step_halt {            /* a turn that cannot continue; reason NULL: there is none */
     const char *reason;
     const struct turn *turn;
     enum error_class class;
     struct buf message;
     json_t *question;
-    json_t *budget; /* that is used up; or NULL */
+    json_t *budget; /* the used-up budget, or NULL */
   } halt;
   bool refused; /* a budget kept a call from starting */
   bool asks;    /* a turn waits only for a person */
@@ -35,11 +35,11 @@ struct step {
 
 void step_begin(struct step *s);
 
-/* A new record with the event's time; with its turn. */
+/* These begin a record with the event's time; the second also with its turn. */
 void step_record(const struct step *s, struct record_draft *d, enum record_type type);
 void step_turn_record(const struct step *s, struct record_draft *d, enum record_type type,
                       const struct turn *turn);
-/* The text inline, or its rendering with the blob that holds it. */
+/* Puts the text inline, or its rendering with the blob that holds it. */
 void step_put_text(struct record_draft *d, enum member key, const struct text *text);
 /* Keeps the record, applies it and appends it. */
 void step_emit(struct step *s, struct record_draft *d);
@@ -64,53 +64,53 @@ void step_stop(struct step *s, const char *reason, const struct turn *turn, enum
  * start at that provider (call: the one to be repeated, wherever it now goes). */
 bool step_over_budget(struct step *s, struct turn *turn, const struct call *call,
                       struct str provider);
-/* The provider that a repeated call goes to. */
+/* Returns the provider that a repeated call goes to. */
 struct str step_next_place(const struct call *call);
 /* Stops the session for a used-up budget. */
 void step_stop_budget(struct step *s, const struct turn *turn, const struct budget_hit *hit);
 
 /* Ends a call that goes in circles, or notes it. */
 void step_guard_call(struct step *s, const struct turn *turn, const struct call *call);
-/* Ends all calls whose usage so far passes a limit that stops them; explains such an end. */
+/* Ends all calls whose usage so far exceeds a limit that stops them; explains such an end. */
 void step_end_over_budget(struct step *s);
 void step_explain_end(const struct core *core, const struct turn *turn, const struct call *call,
                       struct call_result *r);
-/* The use of an attempt: from its end, or from what it reported before. New or NULL. */
+/* Returns the use of an attempt: from its end, or from what it reported before. New or NULL. */
 json_t *step_call_usage(const struct core *core, const struct call *call,
                         const struct call_result *r);
-/* Puts what watchers should know of budgets; takes it, NULL is nothing. */
+/* Puts notes about budgets for watchers; takes them, NULL is fine. */
 void step_put_budget(struct record_draft *d, json_t *notes);
 
-/* Gathers what a prompt of this turn can show. nonce: of judge prompts, or NULL. */
+/* Gathers what a prompt of this turn can show. nonce: for judge prompts, or NULL. */
 void step_view(const struct step *s, const struct turn *turn, const char *nonce,
                struct prompt_view *view);
 void step_nonce(const unsigned char entropy[16], char out[17]);
-/* The nonce is the same for all judgments of a turn's answer, even after a resume, so that a
- * backend can cache its reading of the report. It is derived from the report itself: no text can
- * contain its own. */
+/* Makes a turn's nonce. It is the same for all judgments of a turn's answer, even after a resume,
+ * so that a backend can cache its reading of the report. It is derived from the report itself,
+ * because no text can contain its own. */
 void step_turn_nonce(const struct core *core, const struct turn *turn, struct str report,
                      char out[17]);
-/* A new object with the members of both, top's winning; NULL when both are. */
+/* Returns a new object with the members of both, where `top` wins; NULL if both are NULL. */
 json_t *step_merged(const json_t *base, const json_t *top);
 /* Drops options whose value is null. Takes `options`; NULL if none are left. */
 json_t *step_without_nulls(json_t *options);
 
 /* --- a movement's own work: shape.c --- */
 
-/* The movement's call. raise: with a higher limit on the length of the answer. */
+/* Makes the movement's call. raise: with a higher limit on the length of the answer. */
 void step_execute(struct step *s, struct turn *turn, bool raise);
-/* With structured_output: takes the making of the value forward by one record. False: it waits for
- * a call. */
+/* Advances the making of a value (structured_output) by one record. False: it waits for a call. */
 bool step_shape(struct step *s, struct turn *turn);
 /* Returns how many milliseconds the next call of the movement's work may take: what its time budget
  * leaves, at least 1 and at most `most`. */
 int64_t step_time_left(const struct step *s, const struct turn *turn, int64_t most);
 
-/* The options of the movement's work: the user's, the file's, the flags'. NULL: none; owned. */
+/* Returns the options of the movement's work: the user's, the file's, the flags'. NULL: none;
+ * owned. */
 json_t *step_work_options(const struct core *core, const struct movement *m);
 /* --- reports: report.c --- */
 
-/* Takes the reports forward by one record. False: it waits for a call. */
+/* Advances the reports by one record. False: it waits for a call. */
 bool step_report(struct step *s, struct turn *turn);
 
 /* Records what a forked session takes over: carry.c. */
@@ -118,14 +118,14 @@ void step_carry(struct step *s, const struct core_parent *parent);
 
 /* --- calls --- */
 
-/* The parts of a call to be made; ownership passes with them. */
+/* Holds the parts of a call to be made, which take their ownership along. */
 struct step_call {
   enum call_purpose purpose;
   enum judge_stage stage;
-  int vote;                     /* of a panel, from 1; else 0 */
-  int invariant;                /* of a check, from 1 */
-  int report;                   /* of a report, from 1 */
-  const char *provider_session; /* of a report: the conversation that it goes on with; or NULL */
+  int vote;                     /* number in a panel, from 1; else 0 */
+  int invariant;                /* checked invariant, from 1 */
+  int report;                   /* report asked for, from 1 */
+  const char *provider_session; /* conversation that a report's call continues; or NULL */
   struct str provider, model;
   json_t *options, *schema; /* taken; may be NULL */
   uint64_t timeout_ms;
@@ -138,15 +138,15 @@ bool step_start_work(struct step *s, struct turn *turn, struct step_call *n);
 /* Starts the same call again. `repeats`: the last attempt may have been sent (a crash), so it keeps
  * its token; otherwise the wait after a failure is over and the provider prepares again. */
 void step_restart_call(struct step *s, struct turn *turn, struct call *call, bool repeats);
-/* The program of a command movement, or of an invariant that is a command; else NULL. */
+/* Returns the program of a command movement, or of an invariant that is a command; else NULL. */
 const char *const *step_argv(const struct movement *m, enum call_purpose purpose, int invariant);
 bool step_is_command(const struct core *core, const struct turn *turn, const struct call *call);
 
-/* EVENT_CALL_END: records what came back, or waits for another attempt. */
+/* Handles EVENT_CALL_END: records the result, or waits for another attempt. */
 void step_call_end(struct step *s);
-/* EVENT_ADMISSION: the host makes the call wait, lets it start, or sends it elsewhere. */
+/* Handles EVENT_ADMISSION: the host makes the call wait, lets it start, or sends it elsewhere. */
 void step_admission(struct step *s);
-/* EVENT_CALL_NEWS: what a call reports before its end; beyond the bound it is left out. */
+/* Handles EVENT_CALL_NEWS: reports of a call before its end; beyond the bound they are left out. */
 void step_call_news(struct step *s);
 
 #endif

@@ -8,8 +8,8 @@
 
 /* parts.c */
 
-/* How pieces become parts: pieces that are the same each time this movement is asked join into one
- * part, so that the next prompt needs one reference for them; so do short pieces in between. */
+/* Says how pieces become parts. Pieces that are the same each time this movement is asked join into
+ * one part, so that the next prompt needs one reference for them; so do short pieces in between. */
 enum piece_kind {
   PIECE_CHANGES, /* from turn to turn */
   PIECE_STABLE,
@@ -21,12 +21,12 @@ void prompt_put(struct prompt *out, struct str piece, uint64_t seq, const char *
 
 /* render.c */
 
-/* A variable whose value is rendered only where it is used. */
+/* A nested variable is rendered only where it is used. */
 struct prompt_nested {
   struct str name;
   void (*render)(const struct prompt_nested *nested, struct prompt *out);
   const struct prompt_view *view;
-  const struct chain_spec *spec; /* of a judge's question */
+  const struct chain_spec *spec; /* for a judge's question */
   enum judge_stage stage;
 };
 
@@ -36,14 +36,15 @@ struct prompt_sink {
   const struct prompt_view *view;
 };
 
-/* An empty prompt with room for templates, names and a text of n bytes. */
+/* Makes an empty prompt with room for templates, names and a text of n bytes. */
 void prompt_init(struct prompt *out, size_t n);
 /* Renders the template of that name: the project's or the user's, else the shipped one. */
 void prompt_render(const char *name, const struct template_var *vars, struct prompt_sink *sink);
 void prompt_on_piece(void *sink, struct str piece, const struct template_var *var);
-/* The text of that template. */
+/* Returns the text of that template. */
 struct str prompt_template_text(const struct prompt_view *view, const char *name);
-/* The report or the answer that a variable names: {report:FILE}, {response:MOVEMENT}; or NULL. */
+/* Returns the report or answer that a variable names: {report:FILE}, {response:MOVEMENT}; or
+ * NULL. */
 const struct kept_text *prompt_kept(const struct prompt_view *v, struct str name);
 struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value);
 
@@ -52,8 +53,8 @@ struct str prompt_digits(char buffer[STR_NUMBER_BYTES], long value);
 struct str prompt_yes_if(bool is); /* "yes" or nothing: a condition of a template */
 void prompt_render_execute(const struct prompt_nested *nested, struct prompt *out);
 
-/* The variables of a template that shows a schema: `request` is the whole text; `schema` and `root`
- * are for users' own templates. */
+/* A template that shows a schema has these variables: `request` is the whole text; `schema` and
+ * `root` are for users' own templates. */
 enum { SCHEMA_VARS = 3 };
 struct schema_told {
   struct buf request, json;
@@ -65,7 +66,7 @@ void schema_told_deinit(struct schema_told *told);
 
 /* question.c */
 
-/* "1. approved" a line, or "[REVIEW:1] approved". */
+/* Appends "1. approved" on each line, or "[REVIEW:1] approved". */
 void prompt_criteria(struct buf *b, const struct chain_spec *spec, struct str tag_name, bool tags);
 
 #endif
