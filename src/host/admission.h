@@ -27,7 +27,7 @@
 
 #include <stdint.h>
 
-struct admission_slot; /* of one provider */
+struct admission_slot; /* the state of one provider */
 struct admission {
   struct admission_slot *slots;
   size_t count;
@@ -36,36 +36,39 @@ struct admission {
 struct admission_why {
   const char *reason; /* static text: "concurrency", "seats", "cooldown", "circuit_open" */
   uint64_t until_ms;  /* 0: not known */
-  bool at_once;       /* for the gate: nobody was told that the call waited */
+  bool at_once;       /* for the gate: nobody was told that the call was waiting */
 };
 
 void admission_init(struct admission *a, const struct provider_registry *registry);
-/* Applies the limits of a reloaded configuration from now on; what is known of backends stays. */
+/* Applies the limits of a reloaded configuration from now on, and keeps what is known of
+ * backends. */
 void admission_use(struct admission *a, const struct provider_registry *registry);
 void admission_deinit(struct admission *a);
 
 enum admission_answer admission_ask(struct admission *a, struct str provider, bool has_fallback,
                                     uint64_t now_ms, struct admission_why *why);
-/* An admitted call of the session `owner` is over; CLASS_NONE: it was answered. */
+/* Ends an admitted call of the session `owner`; CLASS_NONE: it was answered. */
 void admission_done(struct admission *a, struct str provider, const void *owner,
                     enum error_class class, int64_t retry_after_ms, uint64_t now_ms);
 
 void admission_cool(struct admission *a, struct str provider, uint64_t ms, uint64_t now_ms);
-/* The account that the provider's places belong to: its name, unless the settings name a pool. */
+/* Returns the account that the provider's places belong to: the provider's name, unless the
+ * settings name a pool. */
 const char *admission_pool(const struct admission *a, struct str provider);
-/* Calls that are open at the providers of that pool. */
+/* Returns the number of open calls at the providers of that pool. */
 size_t admission_pool_open(const struct admission *a, const char *pool);
 
-/* The state of one provider, for display. All zero: nothing is known. */
+/* Shows the state of one provider. All zero: nothing is known. */
 struct admission_look {
-  unsigned limit, open; /* calls at once at most (0: no limit), and now */
-  unsigned failures;    /* in a row, that suggest it is down */
-  /* 0: not so; the circuit stays open until a call succeeds */
+  unsigned limit, open; /* calls at once: the limit (0: none), and now */
+  unsigned failures;    /* failures in a row that suggest the backend is down */
+  /* 0: no; the circuit stays open until a call succeeds */
   uint64_t cool_until_ms, open_until_ms;
 };
 void admission_look_at(const struct admission *a, struct str provider, struct admission_look *out);
 
-/* The concurrency setting is a whole number within its limits, pool a name; err names the key. */
+/* Checks that the concurrency setting is a whole number within its limits, and pool a name; err
+ * names the key. */
 bool admission_check(const struct provider *provider, struct err *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
-/* backends.h - the backends of this run: the built-in ones and what the user's configuration adds.
- * */
+/* backends.h - sets up the backends of this run: the built-in ones and what the user's
+ * configuration adds. */
 #ifndef SEGUE_HOST_BACKENDS_H
 #define SEGUE_HOST_BACKENDS_H
 
@@ -7,15 +7,15 @@
 #include "provider/profile/profile.h"
 #include "provider/registry.h"
 
-/* NULL: err names the file or the key that is wrong. Free it with registry_free. Of `config` it
- * keeps only what it has references to. */
+/* Makes the registry, which registry_free frees. It keeps only references to parts of `config`.
+ * NULL: err names the file or the key that is wrong. */
 struct provider_registry *backends_new(const struct config *config, struct err *err) MUST_CHECK;
 
-/* Warns of each profile with a mistake in its file; work that does not need the profile goes on.
+/* Warns of each profile with a mistake in its file; work that does not need the profile continues.
  * Commands that list backends report this in their own way. */
 void backends_warn(const struct provider_registry *reg);
 
-/* The profile of that name, even if a model API has taken the name in this run; or NULL. */
+/* Returns the profile of that name, even if a model API has taken the name in this run; or NULL. */
 const struct profile *backends_profile(const struct provider_registry *reg, const char *name);
 
 #endif

@@ -23,7 +23,7 @@ struct changes {
   enum tree_step step;  /* the result of the last one */
   bool busy;            /* between begin and on_ready, or end and on_done */
   bool ok;              /* the program ended with status 0 */
-  struct buf output;    /* of the program */
+  struct buf output;    /* output of the program */
   uv_work_t work;
   void (*then)(void *ctx);
   void *ctx;

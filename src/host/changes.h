@@ -19,18 +19,18 @@
 
 struct changes;
 
-struct changes_spec { /* borrowed for changes_begin, but for the first two */
+struct changes_spec { /* borrowed for changes_begin, except the first two */
   uv_loop_t *loop;
   struct process_table *processes;
   const char *cwd;                /* absolute */
-  const char *name;               /* of a private folder, unique for this call */
-  const char *const *own_folders; /* NULL-ended: what is written there is segue's own */
+  const char *name;               /* name of a private folder, unique for this call */
+  const char *const *own_folders; /* NULL-terminated: segue's own, where writes do not count */
 };
 
 struct changes *changes_begin(const struct changes_spec *spec, void (*on_ready)(void *ctx),
                               void *ctx);
 void changes_end(struct changes *c, void (*on_done)(void *ctx));
-/* Why the call's changes are not known; NULL: they are. */
+/* Returns why the call's changes are not known; NULL: they are. */
 const char *changes_problem(const struct changes *c);
 void changes_take(struct changes *c, struct call_result *result);
 void changes_free(struct changes *c); /* accepts NULL */

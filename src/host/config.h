@@ -27,14 +27,14 @@
 struct config {
   char *provider, *model; /* NULL: not set */
   json_t *options;        /* or NULL */
-  const char **env;       /* NULL-ended, or NULL */
-  json_t *sandbox;        /* as sandbox_read gives it, or NULL */
+  const char **env;       /* NULL-terminated, or NULL */
+  json_t *sandbox;        /* from sandbox_read, or NULL */
   json_t *secrets;        /* list of names, or NULL */
-  const char **hidden;    /* the names of both, borrowed: NULL-ended, or NULL */
+  const char **hidden;    /* names of both, borrowed: NULL-terminated, or NULL */
   json_t *fallback;       /* name -> list of names, or NULL */
   json_t *workspace;      /* settings for worktrees, or NULL */
-  json_t *notify;         /* as notice_set_read gives it, or NULL */
-  json_t *budget;         /* as day_set_read gives it, or NULL */
+  json_t *notify;         /* from notice_set_read, or NULL */
+  json_t *budget;         /* from day_set_read, or NULL */
   json_t *prices;         /* model -> dollars, or NULL */
   json_t *shared_paths;   /* folder -> label of the workers that have it, or NULL */
   bool no_reset_wait;     /* wait_for_reset: off */
@@ -42,30 +42,30 @@ struct config {
   json_t *templates;      /* "<language>/<name>.md" -> text, or NULL */
 };
 
-/* Every key of the file: the one list behind the reader's checks and `segue config`. */
+/* Describes a key of the file. The reader's checks and `segue config` use this one list. */
 struct config_key {
   const char *name;     /* NULL ends the list */
   const char *value;    /* the default; NULL: none */
-  const char *flag;     /* of a command, which overrides it; or NULL */
-  const char *variable; /* of the environment, which overrides it; or NULL */
+  const char *flag;     /* a command's flag that overrides it; or NULL */
+  const char *variable; /* an environment variable that overrides it; or NULL */
   const char *what;
 };
 extern const struct config_key config_keys[];
 
-/* The content of the file, as written: a new reference, empty without a file. path: the file's; ""
- * without one. */
+/* Returns the content of the file, as written: a new reference, empty without a file. path: the
+ * file's; "" if there is none. */
 enum { CONFIG_PATH_BYTES = 1024 + 16 };
 json_t *config_values(char path[CONFIG_PATH_BYTES], struct err *err);
 
-/* The address of its `store`; "": there is none, or the file cannot be read, which config_load
+/* Returns the address in `store`; "": there is none, or the file cannot be read, which config_load
  * reports. It is read once; the result stays the same. */
 const char *config_store(void);
 
 bool config_load(struct config *config, struct err *err) MUST_CHECK;
-/* Writes what it says into the config of a session_start: default_provider, default_model,
- * default_options, templates, env, secrets. */
-/* The label of the workers that have this folder too; NULL: none is known. Borrowed. */
+/* Returns the label of the workers that have this folder too; NULL: none is known. Borrowed. */
 const char *config_shared_label(const struct config *config, const char *folder);
+/* Writes its settings into the config of a session_start: default_provider, default_model,
+ * default_options, templates, env, secrets. */
 void config_resolve(const struct config *config, json_t *session_config);
 /* Adds the templates of another folder, DIR/<language>/<name>.md, over those it has. */
 bool config_templates(struct config *config, const char *dir, struct err *err) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* day_book.h - what all sessions of this user used today, across processes and restarts.
+/* day_book.h - counts what all sessions of this user used today, across processes and restarts.
  *
  *   day_book_init(&book)                                 opens nothing
  *   day_book_add(&book, provider, amounts)               a call began, or an attempt of it ended
@@ -7,13 +7,13 @@
  *   day_book_used(&book, provider, amounts)              provider empty: all together
  *   day_book_deinit(&book)
  *
- * DESIGN. A file a day (by the machine's own time zone) in the user's state folder, `spent/DATE`:
- * one line for each addition, appended with one write, so that concurrent processes need no lock;
- * each reads on from where it was before it answers. It is written when a call's record is decided,
- * so a crash never loses what was used. It is not synced: a power failure may lose the last
- * seconds. A torn or foreign line is ignored. Without a state folder, only this process's use
- * counts. Files older than LIMIT_DAY_BOOK_KEPT are removed. The provider `command` is never counted
- * and never refused: a program costs nothing.
+ * DESIGN. The book is a file for each day (by the machine's own time zone) in the user's state
+ * folder, `spent/DATE`: one line for each addition, appended with one write, so that concurrent
+ * processes need no lock. Before it answers, a process reads on from where it was. A line is
+ * written when a call's record is decided, so a crash never loses what was used. It is not synced:
+ * a power failure may lose the last seconds. A torn or foreign line is ignored. Without a state
+ * folder, only this process's use counts. Files older than LIMIT_DAY_BOOK_KEPT are removed. The
+ * provider `command` is never counted and never refused: a program costs nothing.
  *
  * Single-threaded; small reads and writes, on the loop. */
 #ifndef SEGUE_HOST_DAY_BOOK_H
@@ -24,7 +24,7 @@
 #include <sys/types.h>
 
 struct day_sum {
-  char *provider; /* "": of all */
+  char *provider; /* "": all providers */
   int64_t used[BUDGET_UNITS];
   bool told[BUDGET_UNITS];
 };
@@ -32,10 +32,10 @@ struct day_sum {
 struct day_book {
   int fd;          /* 0: none */
   int64_t at;      /* read up to here */
-  int64_t ends_ms; /* real time at which the day is over; 0: no day has begun */
+  int64_t ends_ms; /* real time at which the day ends; 0: no day has begun */
   struct day_sum *sums;
   size_t count;
-  char tail[512]; /* of an incomplete line */
+  char tail[512]; /* rest of an incomplete line */
   size_t tail_bytes;
 };
 

@@ -1,9 +1,9 @@
-/* day_set.h - `budget` of the user's configuration: what all of this user's sessions together, and
- * single providers, may use in a day.
+/* day_set.h - reads `budget` of the user's configuration: what all of this user's sessions
+ * together, and single providers, may use in a day.
  *
  *   budget:
  *     day: {tokens: 2000000, cost: 20, time: 8h, calls: 500}
- *     providers: {claude: {cost: 10}}          a day, too
+ *     providers: {claude: {cost: 10}}          also for a day
  *
  *   limits = day_set_read(path, node, &err)     checked, each error at its place
  *   day_set_keep(registry, limits)              takes it; it is freed with the registry
@@ -26,10 +26,10 @@ struct day_limits {
   size_t count;
 };
 
-/* New, as JSON: the keys as they are written, checked. NULL: err is set. */
+/* Returns a new JSON object with the keys as they are written, checked. NULL: err is set. */
 json_t *day_set_read(const char *path, const struct yaml_node *node, struct err *err);
 
-/* budget: what day_set_read gave; NULL is fine. */
+/* Keeps a result of day_set_read; NULL is fine. */
 void day_set_keep(struct provider_registry *registry, const json_t *budget);
 const struct day_limits *day_set_of(const struct provider_registry *registry);
 

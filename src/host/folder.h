@@ -29,11 +29,11 @@ struct folder_ask { /* borrowed */
 struct folder_holder {
   char session[STORE_ID_BYTES];
   char path[STORE_PATH_BYTES];
-  bool kept; /* it waits for a person */
+  bool kept; /* kept while its session waits for a person */
 };
 
-/* NULL with holder->session set: it is taken. NULL with err set: ERR_LOCKED, ask again in a moment;
- * any other code, there can be no rights here. */
+/* Takes a folder. NULL with holder->session set: it is taken. NULL with err set: ERR_LOCKED, ask
+ * again in a moment; any other code, there can be no rights here. */
 struct folder_right *folder_take(const struct folder_ask *ask, struct folder_holder *holder,
                                  struct err *err);
 void folder_keep(struct folder_right *right);

@@ -22,7 +22,7 @@ struct session;
 
 struct folder_queue {
   struct list waiters;
-  uv_timer_t *timer; /* its own memory: it closes after the queue is gone */
+  uv_timer_t *timer; /* allocated by itself: it closes after the queue is gone */
   unsigned round;
 };
 

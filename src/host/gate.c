@@ -23,7 +23,7 @@ struct gate_entry {
   uint64_t retry_ms;        /* when to ask again; 0: when it is its turn */
 };
 
-/* A request to the store for a place; it may outlive the entry and the gate. */
+/* A request to the store for a place may outlive the entry and the gate. */
 struct gate_asked {
   struct list_node in_gate;
   struct gate *gate;               /* NULL: the gate is gone */

@@ -19,23 +19,24 @@
 
 enum { GIT_WORDS = 80 };
 
-/* A file in git's folder: segue's own merge is under way there, see cli/trees/underway.h. */
+/* This file in git's folder says that a merge of segue's own is under way, see
+ * cli/trees/underway.h. */
 #define GIT_SEGUE_MERGE          "SEGUE_MERGE"
 #define GIT_SEGUE_MERGE_CONFLICT "conflict\n"
 
 struct git_ask {
   const char *folder;           /* absolute; borrowed for git_ask */
-  const char *words[GIT_WORDS]; /* NULL-ended, without "git"; borrowed for git_ask */
+  const char *words[GIT_WORDS]; /* NULL-terminated, without "git"; borrowed for git_ask */
   struct str input;             /* borrowed until `done` */
-  const char *extra[6];         /* NULL-ended: more of the environment */
-  bool other;                   /* words[0] is a program by itself */
-  const char *const *pass;      /* NULL-ended: names of further variables that it gets; or NULL */
-  /* array of [key, value], which override those of all files; or NULL */
+  const char *extra[6];         /* NULL-terminated additions to the environment */
+  bool other;                   /* words[0] is a program itself, not git's argument */
+  const char *const *pass;      /* NULL-terminated names of variables to pass on; or NULL */
+  /* Array of [key, value], which override those of all files; or NULL. */
   const json_t *settings;
 };
 
 struct git_answer {
-  bool ran; /* else `err` says why not, in words for a person */
+  bool ran; /* if false, `err` says why, in words for a person */
   int exit;
   struct buf out, err; /* borrowed for `done`; err without its last newline */
 };
@@ -58,13 +59,14 @@ bool git_ask(struct git *git, const struct git_ask *ask, git_done done, void *ct
              struct err *err) MUST_CHECK;
 void git_cancel(struct git *git);
 
-/* The words that ask for all settings that run something; git_take_drivers reads the answer. */
+/* These words ask for all settings that run something; git_take_drivers reads the answer. */
 #define GIT_DRIVERS                                                                                \
   "config", "--null", "--name-only", "--get-regexp",                                               \
       "^(filter\\..*\\.(clean|smudge|process|required)|merge\\..*\\.driver)$"
 void git_take_drivers(struct git *git, const struct git_answer *answer);
 
-/* The same without a loop: waits for the answer, which belongs to the caller: git_answer_deinit. */
+/* Does the same without a loop: waits for the answer, which belongs to the caller:
+ * git_answer_deinit. */
 bool git_now(const struct git_ask *ask, struct git_answer *answer, struct err *err) MUST_CHECK;
 void git_answer_deinit(struct git_answer *answer);
 /* Appends git's message on one line, without "fatal:" and the like. */

@@ -1,4 +1,4 @@
-/* host.h - sessions on one loop: appends records and runs effects only once they are durable.
+/* host.h - runs sessions on one loop: appends records, and runs effects only once they are durable.
  *
  *   host_init(&host, loop, store, registry, &err)
  *   s = host_start(&host, &params, &watcher, ctx, &err)       a new session
@@ -36,7 +36,7 @@ struct core_answer;
 
 struct workflow_cache;
 
-/* How long batches took from decision to durability. */
+/* Counts how long batches took from decision to durability. */
 enum { HOST_APPEND_BUCKETS = 10 };
 struct host_appends {
   uint64_t count, sum_us;
@@ -49,39 +49,40 @@ struct host {
   struct store *store; /* NULL: nothing is kept (segue judge without --logs) */
   struct process_table *processes;
   struct api *api;
-  const struct provider_registry *registry; /* of sessions that begin now; borrowed by them */
+  const struct provider_registry *registry; /* for sessions that begin now; borrowed by them */
   struct gate gate;                         /* what all its sessions share of the providers */
   struct day_book day;                      /* what the user's sessions used today */
-  struct folder_queue folders;              /* of sessions that edit */
-  struct sealer sealer;                     /* of sessions that stop and end */
+  struct folder_queue folders;              /* for sessions that edit */
+  struct sealer sealer;                     /* for sessions that stop and end */
   struct chain_schemas schemas;
   struct prompt_templates *templates;
   uint64_t disk_full_wait_ms;
-  bool sync_now; /* a single session: sync on the loop's thread while that takes few milliseconds */
-  bool draining; /* no new calls; then host_drain each session */
-  bool attended; /* a person sees its questions and can answer: it does not stop for them */
-  const char *cut_by; /* who says that damaged ends of logs are to be cut off; NULL: nobody */
+  bool sync_now; /* one session only: sync on the loop's thread while that takes few milliseconds */
+  bool draining; /* no new calls: then host_drain each session */
+  bool attended; /* a person sees questions and can answer: no session stops for them */
+  const char *cut_by;               /* who asked to cut damaged ends off logs; NULL: nobody */
   struct workflow_cache *workflows; /* sessions of one workflow share it */
-  uint64_t id_ms;                   /* of the last id: ids only grow */
+  uint64_t id_ms;                   /* time of the last id: ids only grow */
   unsigned id_count;
   size_t session_count;
   size_t logged_since_trim; /* bytes */
   struct host_appends appends;
-  unsigned char entropy[256]; /* random, for events to come: at most one getrandom for all */
+  unsigned char entropy[256]; /* random bytes for later events: one getrandom for all of them */
   size_t entropy_left;
 };
 
-/* Every member may be NULL. Called from the loop; for records, once they are durable. */
+/* Any member may be NULL. Called from the loop; for records, once they are durable. */
 struct watcher {
-  /* line with its newline; both are borrowed */
+  /* `line` includes its newline; both are borrowed. */
   void (*record)(void *ctx, const struct record *record, struct str line);
   void (*trouble)(void *ctx, const char *message); /* disk full, torn tail, ... */
-  /* A piece of an answer or of its reasoning, as it comes; not durable. */
+  /* Gets a piece of an answer or of its reasoning as it comes; not durable. */
   void (*delta)(void *ctx, long turn, long call, bool thinking, struct str text);
   void (*finished)(void *ctx, struct session *s);
 };
 
-/* Everything a session runs with that is not in its records; borrowed until session_free. */
+/* Holds everything that a session runs with and its records do not have; borrowed until
+ * session_free. */
 struct session_setup {
   const char *cwd; /* absolute */
   const char *const *pass_env;
@@ -97,8 +98,8 @@ struct session_params {
       *task_blob; /* the blob that has the task already; "" or NULL: it is made where needed */
   json_t *config; /* see core_params */
   json_t *facets; /* see core_params */
-  const struct core_parent *parent; /* of a fork; or NULL */
-  bool hold;                        /* writes only its beginning; host_begin goes on */
+  const struct core_parent *parent; /* for a fork; or NULL */
+  bool hold;                        /* write only its beginning; host_begin continues */
 };
 
 bool host_init(struct host *host, uv_loop_t *loop, struct store *store,
@@ -108,24 +109,23 @@ void host_deinit(struct host *host); /* then run the loop once more: handles clo
 struct session *host_start(struct host *host, const struct session_params *params,
                            const struct watcher *watcher, void *ctx, struct err *err);
 
-/* `choose` is given the first record's config and fills the setup (scenario, cwd); false
- * refuses. */
+/* Receives the first record's config and fills the setup (scenario, cwd); false refuses. */
 typedef bool (*setup_fn)(void *ctx, const json_t *config, struct session_setup *setup,
                          struct err *err);
 /* Folds the log and does nothing else; session_core says how a finished session ended.
  * session_free may follow at once. */
 struct session *host_open(struct host *host, const struct store_ref *ref,
                           const struct watcher *watcher, void *ctx, struct err *err);
-/* Lets an opened session continue as soon as the loop runs; a finished one stays as it is. A
- * session whose config says `submitted` and that has only its first record begins; all others get a
- * session_resume. steer: what a person says with it, see core_steer_check, or NULL; its config,
- * where it has one, is what `choose` is given. False: it cannot go on and err says why; call
- * session_free. */
 /* Does the same in the pool; `opened` comes from the loop, with NULL and err if host_open would
  * fail. The session counts as one of the host's from now on. */
 typedef void (*host_opened_fn)(void *ctx, struct session *s, const struct err *err);
 void host_open_later(struct host *host, const struct store_ref *ref, const struct watcher *watcher,
                      void *ctx, host_opened_fn opened);
+/* Lets an opened session continue as soon as the loop runs; a finished one stays as it is. A
+ * session whose config says `submitted` and that has only its first record begins; all others get a
+ * session_resume. steer: what a person says with it, see core_steer_check, or NULL; its config, if
+ * it has one, is given to `choose`. False: the session cannot continue and err says why; call
+ * session_free. */
 bool host_go(struct session *s, setup_fn choose, void *choose_ctx, const char *reason,
              const struct core_steer *steer, struct err *err) MUST_CHECK;
 /* Continues a session that was started with `hold`, once its first record was seen. */

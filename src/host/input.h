@@ -1,7 +1,7 @@
-/* input.h - what a person types on standard input, while the loop runs.
+/* input.h - reads what a person types on standard input, while the loop runs.
  *
  *   input_init(&in, &solo, typed, ctx)       false: it cannot be listened to
- *   input_forget()                           what was typed at a terminal so far is thrown away
+ *   input_forget()                           discards what was typed at a terminal so far
  *   input_listen(&in) / input_rest(&in)      typed(ctx, bytes, n); n 0: the end
  *   input_close(&in)                         accepts a zeroed one; then let the loop run on */
 #ifndef SEGUE_HOST_INPUT_H

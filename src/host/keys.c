@@ -18,7 +18,7 @@ struct key_search {
   struct err *err;
 };
 
-/* A path is no key, whatever its variable is called, and stands in many a task. */
+/* Gathers the known keys. A path is no key, whatever its variable is called: many tasks hold one. */
 static struct secrets *known_keys(const char *const *declared) {
   struct secrets *secrets = secrets_new();
   size_t n = 0, kept = 0;
@@ -53,7 +53,7 @@ static bool key_check_text(const struct key_search *k, struct str text, const ch
   return !secret_is_written_in(text) || key_refuse(k, where, "what looks like a key");
 }
 
-/* Every text of the document below `value`; items with a name are called by it. */
+/* Visits every text of the document below `value`; items with a name are called by it. */
 static bool key_check_value(struct key_search *k, const json_t *value, unsigned depth) {
   size_t length = k->path.n, i;
   const char *key;

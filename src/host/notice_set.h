@@ -1,4 +1,4 @@
-/* notice_set.h - `notify` of the user's configuration: the program that is told what happens.
+/* notice_set.h - reads `notify` of the user's configuration: the program that is told what happens.
  *
  *   notify: [PROGRAM, ARGUMENT ...]
  *   notify: {command: [...], on: [question, end], env: [NAME], stall: 10m, timeout: 30s}
@@ -10,7 +10,7 @@
 
 #include "format/yaml.h"
 
-/* {"command": [...], "on": [...], "env": [...], "stall_ms": N, "timeout_ms": N} */
+/* Returns {"command": [...], "on": [...], "env": [...], "stall_ms": N, "timeout_ms": N}. */
 json_t *notice_set_read(const char *path, const struct yaml_node *node, struct err *err);
 bool notice_set_wants(const json_t *set, const char *event);
 

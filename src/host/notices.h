@@ -33,9 +33,9 @@ struct notices {
   json_t *set;               /* or NULL */
   struct list queue;         /* struct queued_notice */
   struct process *process;   /* gets the first notice */
-  struct buf line;           /* its input */
+  struct buf line;           /* input for it */
   uv_timer_t again;
-  unsigned tries; /* of the first */
+  unsigned tries; /* tries of the first notice */
   struct notified told;
   bool closed;
 };

@@ -10,18 +10,19 @@
 #include <stdint.h>
 
 struct oneshot_spec {
-  const char *const *argv; /* NULL-ended, borrowed; looked up in PATH; our environment and folder */
-  struct str input;        /* its standard input, borrowed */
-  uint64_t wall_ms;        /* 0: LIMIT_INVARIANT_WALL_MS */
+  /* NULL-terminated, borrowed; looked up in PATH; our environment and folder */
+  const char *const *argv;
+  struct str input; /* its standard input, borrowed */
+  uint64_t wall_ms; /* 0: LIMIT_INVARIANT_WALL_MS */
 };
 
 struct oneshot_result {
-  int exit_status; /* 128 + signal when killed by one */
+  int exit_status; /* 128 + signal if one killed it */
   struct buf out, err;
 };
 
-/* False: it could not be run, or ran too long; err says so. Either way the result belongs to the
- * caller: oneshot_result_deinit. */
+/* Runs the program. False: it could not be run, or ran too long; err says so. Either way the result
+ * belongs to the caller: oneshot_result_deinit. */
 bool oneshot_run(const struct oneshot_spec *spec, struct oneshot_result *result,
                  struct err *err) MUST_CHECK;
 void oneshot_result_deinit(struct oneshot_result *result);

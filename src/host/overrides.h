@@ -8,9 +8,9 @@
 
 #include "base/err.h"
 
-/* Adds a warning per file, with the name that was probably meant. */
+/* Adds a warning for each file, with the name that was probably meant. */
 void overrides_check(struct err_list *warnings);
-/* The same, as warnings of the program. */
+/* Prints the same as warnings of the program. */
 void overrides_warn(void);
 
 #endif

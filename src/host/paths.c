@@ -72,7 +72,7 @@ static bool paths_is_repository(const char *dir) {
   return lstat(path, &st) == 0;
 }
 
-/* The bytes of the folder above, where `n` bytes name one that is not the root. */
+/* Returns the length of the folder above, where `n` bytes name one that is not the root. */
 static size_t parent_of(const char *path, size_t n) {
   assert(n > 1);
   do
@@ -81,7 +81,7 @@ static size_t parent_of(const char *path, size_t n) {
   return n;
 }
 
-/* The bytes of `dir`, an absolute path, that name the highest folder to look in. */
+/* Returns how many bytes of `dir`, an absolute path, name the highest folder to look in. */
 static size_t project_ceiling(const char *dir) {
   char at[PROJECT_BYTES];
   struct stat first, st;

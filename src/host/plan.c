@@ -301,7 +301,7 @@ static json_t *cost_json(const struct planning *plan, bool calls_none) {
   return out;
 }
 
-/* How often a child runs in a turn of its group: at most so often, where a value tells. */
+/* Returns how often a child runs in a turn of its group: at most so often, if a value decides. */
 static double times_of(const struct movement *group) {
   if (group->for_each == NULL)
     return 1;

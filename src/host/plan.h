@@ -1,11 +1,11 @@
-/* plan.h - what a session of a workflow would be: who works and judges with which permission, how
- * many calls it can need, and what past sessions used. Nothing is started for it.
+/* plan.h - plans a session of a workflow: who works and judges with which permission, how many
+ * calls it can need, and what past sessions used. Nothing is started for it.
  *
  *   plan = plan_json(&preflight, store)        a new object: docs/tour.md, "segue plan"
  *
- * Calls are counted in the worst case: every turn that max_movements allows, along the most
- * expensive path, with every correction used, but without repeats after network errors. The cost is
- * bounded for answers only (max_tokens at the price list), and only if both are known for every
+ * Calls are counted for the worst case: every turn that max_movements allows, along the most
+ * expensive path, with every correction used, but without repeats after network errors. Cost is
+ * bounded only for answers (max_tokens at the price list), and only if both are known for every
  * provider. */
 #ifndef SEGUE_HOST_PLAN_H
 #define SEGUE_HOST_PLAN_H
@@ -13,7 +13,7 @@
 #include "host/preflight.h"
 #include "store/store.h"
 
-/* store: of the sessions before; or NULL. */
+/* store: has the past sessions; or NULL. */
 json_t *plan_json(const struct preflight *p, const struct store *store);
 
 #endif

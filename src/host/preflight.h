@@ -25,12 +25,12 @@ struct workflow *preflight_load(struct workflow_source source, const char *cwd,
                                 struct err_list *errors, struct err_list *warnings,
                                 struct workflow_marks **marks);
 
-/* Warnings even for those who do not want all of lint: project facets that replace the user's own,
- * and a .segue that was passed over. files: as source.facet_files. */
+/* Warns also those who do not want all of lint: of project facets that replace the user's own, and
+ * of a .segue that was passed over. files: as source.facet_files. */
 void preflight_warn(const json_t *files, const char *cwd, struct err_list *warnings);
 
-/* Answers that are still fresh (LIMIT_PREFLIGHT_FRESH_MS), for repeated checks. One thread at a
- * time. */
+/* Keeps answers while they are fresh (LIMIT_PREFLIGHT_FRESH_MS), for repeated checks. One thread at
+ * a time. */
 struct preflight_cache;
 struct preflight_cache *preflight_cache_new(void);
 void preflight_cache_free(struct preflight_cache *cache); /* NULL is fine */
@@ -47,10 +47,10 @@ struct preflight {
   bool by_api; /* messages name members of a request, not options of the command line */
 };
 
-/* Adds to the lists what they do not have yet. */
+/* Adds to the lists what they lack. */
 void preflight_check(const struct preflight *p, struct err_list *errors, struct err_list *warnings);
-/* The same for a single error: a session that goes on or is forked, or a single call. False: err is
- * the first. */
+/* Does the same for a single error: for a session that is continued or forked, or a single call.
+ * False: err is the first. */
 bool preflight_passes(const struct preflight *p, struct err *err) MUST_CHECK;
 
 #endif

@@ -38,9 +38,9 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers);
  * possible, and writes down what enforces limits then. */
 void sandbox_make_ready(json_t *config);
 
-/* The mechanism that enforces guard and strict here under the user's settings (NULL: none). NULL:
- * there is none, and `why`, a static text, says why. */
-/* The program that runs containers: podman or docker; NULL: why. */
+/* The first returns the program that runs containers: podman or docker. The second returns the
+ * mechanism that enforces guard and strict here under the user's settings (NULL: none). NULL: there
+ * is none, and `why`, a static text, says why. */
 const char *sandbox_engine(const json_t *words, const char **why);
 const char *sandbox_mechanism(const json_t *words, const char **why);
 

@@ -25,14 +25,14 @@ struct sealer {
   bool failed;
   struct err err;
   uv_work_t work;
-  uv_timer_t *timer; /* its own memory: it closes after the sealer is gone */
+  uv_timer_t *timer; /* allocated by itself: it closes after the sealer is gone */
 };
 
 void sealer_init(struct sealer *sl, uv_loop_t *loop, struct store *store);
 void sealer_deinit(struct sealer *sl);
 void sealer_add(struct sealer *sl, const struct ledger_entry *entry, bool now);
 
-/* Adds a session that is over but missing from the ledger, or not there to its end. */
+/* Adds a session that is over but whose last record the ledger lacks. */
 void sealer_add_late(struct sealer *sl, const struct heads *heads, const struct brief *b, bool now);
 
 #endif

@@ -1,8 +1,8 @@
-/* session.h - internal to the host: one session, shared by its parts.
+/* session.h - defines one session, shared by its parts; internal to the host.
  *
  * host.c starts, opens and ends sessions and hands events to the core; append.c makes decisions
- * durable and releases their effects; calls.c carries out these effects: calls, waits, and what
- * comes back. A batch goes append.c -> session_run_effects -> a provider -> session_call_done ->
+ * durable and releases their effects; calls.c carries out these effects: calls, waits, and their
+ * results. A batch goes append.c -> session_run_effects -> a provider -> session_call_done ->
  * session_event -> session_flush, and so on. */
 #ifndef SEGUE_HOST_SESSION_H
 #define SEGUE_HOST_SESSION_H
@@ -11,7 +11,7 @@
 #include "host/changes.h"
 #include "host/host.h"
 
-/* A decision's records and the effects that wait for them. */
+/* Holds a decision's records and the effects that wait for them. */
 struct session_batch {
   struct record **records; /* while in flight, kept only for a watcher: the store has their lines */
   size_t record_count;
@@ -19,7 +19,7 @@ struct session_batch {
   size_t effect_count;
 };
 
-struct open_call { /* a call that was started */
+struct open_call { /* a started call */
   struct list_node in_session;
   struct session *session;
   long call;
@@ -27,21 +27,21 @@ struct open_call { /* a call that was started */
   const struct provider *provider;
   bool admitted; /* holds a place at the gate */
   struct call_request request;
-  char *provider_session;   /* the request's: the state's may change while the call runs */
-  struct changes *changes;  /* what it changes in the working tree, or NULL: not tracked */
-  bool cancelled;           /* before its provider was started */
-  enum error_class ends_as; /* the class of a cancel that the core asked for; or CLASS_NONE */
-  struct provider_env *env; /* its session's, or that of its movement's folder */
-  const char *top;          /* of what it may change: the session's folder, or its worktree's */
+  char *provider_session;   /* the request's; the state's may change while the call runs */
+  struct changes *changes;  /* changes that it makes in the working tree, or NULL: not tracked */
+  bool cancelled;           /* cancelled before its provider was started */
+  enum error_class ends_as; /* class of a cancel that the core asked for; or CLASS_NONE */
+  struct provider_env *env; /* the session's, or its movement's folder's */
+  const char *top;          /* top of what it may change: the session's folder, or its worktree's */
   int64_t started_ms;       /* real time */
   uv_work_t tests_work;     /* counts what a command tested */
-  bool looks, tells;        /* its changes are to be found out, or its provider reports them */
+  bool looks, tells;        /* its changes have to be found out; its provider reports them */
   bool shares;              /* another tracked call worked in the tree meanwhile */
   uv_work_t blob_work;
   uv_timer_t late;
   struct call_result result; /* while its blobs are written */
   struct err *blob_err;      /* why a blob could not be written */
-  uint64_t full_since;       /* as the session's, for its blobs */
+  uint64_t full_since;       /* like the session's, for its blobs */
 };
 
 struct grant { /* the gate admitted a queued call; it starts when the record of that is durable */
@@ -86,17 +86,17 @@ struct session {
   struct host *host;
   enum session_life life;
   struct core core;
-  uint64_t recovered_seq;       /* of the last record that was read back; 0 in a new session */
+  uint64_t recovered_seq;       /* seq of the last record that was read back; 0 in a new session */
   struct store_log *log;        /* NULL: not kept */
   bool recalled;                /* the prompts of open calls are in memory */
   bool may_have_leftovers;      /* read back: its last owner may have been killed with its shims */
-  uint64_t sealed_seq;          /* of the last record that went to the ledger */
-  struct ledger_entry cut_head; /* the last record that was left then */
-  /* what a person cut off its end, or NULL; session_resume records it */
+  uint64_t sealed_seq;          /* seq of the last record that went to the ledger */
+  struct ledger_entry cut_head; /* last record that was left then */
+  /* The part that a person cut off its end, or NULL; session_resume records it. */
   json_t *cut;
   struct session_setup setup;
   const struct provider_registry *registry;
-  const char *own_folders[2]; /* the logs; NULL-ended */
+  const char *own_folders[2]; /* the logs; NULL-terminated */
   struct provider_env env;
   size_t scenario_used;
   const struct watcher *watcher;
@@ -104,33 +104,33 @@ struct session {
   struct session_batch filling, flying;
   bool in_flight;
   uint64_t full_since; /* uv_now when the disk was first found full; 0: it is not */
-  char *paused;        /* what was said then */
-  bool paused_full;    /* for a full disk; else a shared store did not answer */
+  char *paused;        /* message of that time */
+  bool paused_full;    /* the disk is full; else a shared store did not answer */
   struct work_place *places;
-  struct folder_right *folder;  /* to edit; NULL: it has none, or needs none */
-  bool folder_free;             /* there can be no rights there: it edits all the same */
-  json_t *reports_written;      /* file -> SHA-256 of what was written last; or NULL */
-  char *unseen;                 /* why its calls' changes are no longer tracked, or NULL */
-  struct list calls;            /* struct open_call */
-  struct list waits;            /* struct wait */
-  struct list grants;           /* struct grant */
-  struct list jobs;             /* struct git_job */
-  uv_timer_t disk_timer;        /* the next try on a full disk */
-  uv_timer_t soon;              /* reports from the loop what ended while OPENING; gathers */
-  enum store_result now_result; /* of an append on the loop's thread, until `soon` */
+  struct folder_right *folder; /* right to edit; NULL: it has none, or needs none */
+  bool folder_free;            /* its folder has no rights, so it edits without one */
+  json_t *reports_written;     /* file -> SHA-256 as last written; or NULL */
+  char *unseen;                /* why its calls' changes are no longer tracked, or NULL */
+  struct list calls;           /* struct open_call */
+  struct list waits;           /* struct wait */
+  struct list grants;          /* struct grant */
+  struct list jobs;            /* struct git_job */
+  uv_timer_t disk_timer;       /* the next try on a full disk */
+  uv_timer_t soon;             /* reports from the loop what ended while OPENING; gathers batches */
+  enum store_result now_result; /* result of an append on the loop's thread, until `soon` */
   struct buf now_lines;
   struct err *now_err;
   uint64_t append_us;    /* when the one in flight began */
-  unsigned pool_appends; /* how many more go to the pool: the disk was slow */
+  unsigned pool_appends; /* further appends that go to the pool: the disk was slow */
   int open_handles;
   unsigned delivering;    /* calls that ended and are being reported */
-  struct err *broken_err; /* why it is BROKEN, or was before it FINISHED */
+  struct err *broken_err; /* why it is BROKEN, or was before it was FINISHED */
 };
 
 /* --- host.c --- */
 
 void session_set_life(struct session *s, enum session_life life);
-/* True if nothing new begins in it. */
+/* Returns true if nothing new begins in it. */
 bool session_is_leaving(const struct session *s);
 /* Hands the core an event; what it decides joins the batch being filled. */
 void session_event(struct session *s, struct event *ev);
@@ -144,11 +144,11 @@ void session_flush(struct session *s);
 /* Does the same once the loop has reported what else ended at this moment, so that siblings share a
  * sync. */
 void session_flush_soon(struct session *s);
-/* The durable record that its log ends with. */
+/* Gives the durable record that its log ends with. */
 void session_head(const struct session *s, enum ledger_kind kind, struct ledger_entry *head);
 void batch_clear(struct session_batch *b);
-/* From now on nothing leaves the session, and the log is all there is. append_over: no append will
- * call back. */
+/* Breaks the session: from now on nothing leaves it, and the log is all there is. append_over: no
+ * append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
 void session_trouble(const struct session *s, const char *message);
 /* Reports once that the disk is full; false if it has been full for too long. */
@@ -161,17 +161,17 @@ void session_run_effects(struct session *s, const struct session_batch *b);
 /* Cancels what runs and drops what waits. */
 void session_begin_finish(struct session *s);
 struct open_call *session_open_call(struct session *s, long id);
-/* A provider's `done`. Texts that a log cannot hold inline go to blobs first; without a store they
- * are rendered readable. */
+/* Takes the result of a provider's call. Texts that a log cannot hold inline go to blobs first;
+ * without a store they are rendered readable. */
 void session_call_done(void *open_call, struct call_result *result);
-/* The gate's `told`: a waiting call was admitted, or must go elsewhere. */
+/* Takes the gate's answer: a waiting call was admitted, or must go elsewhere. */
 void session_on_gate(void *session, long id, enum admission_answer answer,
                      const struct admission_why *why);
 /* Gives up all places that this session (or one of its calls) waits for or holds unused. */
 void session_leave_gate(struct session *s, long call);
 
 struct session *session_new(struct host *host, const struct watcher *watcher, void *ctx);
-/* open.c: the prompts of calls from before, which only the log has. */
+/* open.c: reads the prompts of earlier calls, which only the log has. */
 bool session_recall(struct session *s, struct err *err) MUST_CHECK;
 
 #endif

@@ -21,7 +21,7 @@ struct several {
   bool has_input, input_ready, closed;
   void *ctx;
   void (*turn)(void *ctx); /* never from within a watcher: sessions may be freed here */
-  /* cancel: for good; otherwise resumably, for the reason. */
+  /* Stops them for good (cancel), or resumably with the reason. */
   void (*stop)(void *ctx, const char *reason, const char *message, bool cancel);
 };
 
@@ -29,7 +29,7 @@ bool several_init(struct several *s, const char *logs, const struct provider_reg
                   bool sync_now, struct err *err) MUST_CHECK;
 int several_run(struct several *s); /* returns how many signals came */
 void several_wake(struct several *s);
-/* Ends one of its sessions as stop() was told to. */
+/* Ends one of its sessions as stop() says. */
 void several_end(struct session *session, const char *reason, const char *message, bool cancel);
 void several_close(struct several *s);
 void several_deinit(struct several *s);

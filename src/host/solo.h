@@ -25,8 +25,8 @@ struct solo {
   uv_timer_t ticker;
   void (*tick)(void *ctx, uint64_t now_ms);
   void *tick_ctx;
-  /* Used instead of `session` if there are several: a signal asks to stop them or (cancel) to end
-   * them for good. */
+  /* Replaces `session` if there are several: a signal asks to stop them or (cancel) to end them for
+   * good. */
   void (*on_stop)(void *ctx, const char *reason, const char *message, bool cancel);
   void *stop_ctx;
   int signals;
@@ -35,16 +35,16 @@ struct solo {
 
 bool solo_init(struct solo *solo, const char *logs, const struct provider_registry *registry,
                struct err *err) MUST_CHECK;
-/* For a session that is only begun here and continued by others: requests made elsewhere do not
- * reach it here. */
+/* Does the same for a session that is only begun here and continued by others: requests made
+ * elsewhere do not reach it here. */
 bool solo_init_to_submit(struct solo *solo, const char *logs,
                          const struct provider_registry *registry, struct err *err) MUST_CHECK;
-/* The session is over: solo_run returns when the last handle is closed. */
+/* Notes that the session is over: solo_run returns when the last handle is closed. */
 void solo_finished(struct solo *solo);
-/* tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */
+/* Runs the loop. tick (each LIMIT_SPINNER_MS) may be NULL. Returns how many signals came. */
 int solo_run(struct solo *solo, void (*tick)(void *ctx, uint64_t now_ms), void *ctx);
-/* Has a signal to stop or cancel come, even if the loop does not know yet? For code that waits
- * elsewhere. */
+/* Returns whether a signal to stop or cancel came, even if the loop does not know yet. For code
+ * that waits elsewhere. */
 bool solo_signalled(void);
 void solo_deinit(struct solo *solo);
 

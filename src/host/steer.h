@@ -1,4 +1,5 @@
-/* steer.h - what a person says when resuming a session: a verdict, other providers, more turns.
+/* steer.h - reads what a person says when resuming a session: a verdict, other providers, more
+ * turns.
  *
  *   steer_parse(&st, body, registry, &err)       members as POST .../resume has them
  *   steer_set_scenario(&st, scenario)            the caller has read it
@@ -20,15 +21,16 @@ struct steer {
   char *why;
 };
 
-/* Checks that there are no members but these (NULL-ended); otherwise err says which was perhaps
+/* Checks that there are only these members (NULL-terminated); otherwise err says which was probably
  * meant. */
 bool steer_known_members(const json_t *body, const char *const *members,
                          struct err *err) MUST_CHECK;
-/* Members: rule, why, max_movements, add_budget, provider, providers, model, judge_provider;
- * scenario is left to the caller. body NULL: nothing is said. ERR_INVALID otherwise. */
+/* Reads the members rule, why, max_movements, add_budget, provider, providers, model,
+ * judge_provider; scenario is left to the caller. body NULL: nothing is said. ERR_INVALID: the body
+ * is wrong. */
 bool steer_parse(struct steer *st, const json_t *body, const struct provider_registry *registry,
                  struct err *err) MUST_CHECK;
-/* The same for a fork, without a verdict; from, instruction and cwd are left to the caller. */
+/* Does the same for a fork, without a verdict; from, instruction and cwd are left to the caller. */
 bool steer_parse_fork(struct steer *st, const json_t *body,
                       const struct provider_registry *registry, struct err *err) MUST_CHECK;
 void steer_set_scenario(struct steer *st, json_t *scenario); /* taken: {path, sha256} */
@@ -40,13 +42,13 @@ bool steer_settle(struct steer *st, const struct core *core, const struct config
                   struct err *err) MUST_CHECK;
 void steer_deinit(struct steer *st);
 
-/* The user that this process runs as: {uid, name}. A new reference. */
+/* Returns the user that this process runs as: {uid, name}. A new reference. */
 json_t *steer_person(void);
 /* Checks that the movements in `providers` are the workflow's. */
 bool steer_movements_known(const json_t *changed, const struct workflow *workflow,
                            struct err *err) MUST_CHECK;
-/* A session's config updated from the user's present configuration, with `changed` on top. A new
- * reference. */
+/* Returns a session's config, updated from the user's present configuration, with `changed` on top.
+ * A new reference. */
 json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed);
 
 #endif

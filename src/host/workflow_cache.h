@@ -1,8 +1,8 @@
 /* workflow_cache.h - keeps one workflow in memory for all sessions that run it.
  *
- * Kept by the SHA-256 of the resolved document, as session_start records it; what is found was
- * compared with the document itself. Workflows that no session uses any more are dropped when
- * another one is put in. From any thread. */
+ * The key is the SHA-256 of the resolved document, as session_start records it; a hit is compared
+ * with the document itself. Workflows that no session uses any more are dropped when another one is
+ * put in. From any thread. */
 #ifndef SEGUE_HOST_WORKFLOW_CACHE_H
 #define SEGUE_HOST_WORKFLOW_CACHE_H
 

@@ -23,10 +23,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* all: also what only the user's configuration may say. err begins with the name of the setting. */
+/* Checks the settings; err begins with the name of one. all: also those that only the user's
+ * configuration may have. */
 bool workspace_set_check(const json_t *set, bool all, struct err *err) MUST_CHECK;
 
-/* {kind: issue | pr, number, title, url, branch}: where a task came from. */
+/* Checks where a task came from: {kind: issue | pr, number, title, url, branch}. */
 bool workspace_source_check(const json_t *source, struct err *err) MUST_CHECK;
 
 #endif

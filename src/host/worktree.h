@@ -1,4 +1,4 @@
-/* worktree.h - git's work for a session: its worktree, and commits of the work there.
+/* worktree.h - does git's work for a session: its worktree, and commits of the work there.
  *
  *   session_start_worktree(s, turn)    EFFECT_WORKTREE: what core_worktree(s, turn) asks for;
  *                                      EVENT_WORKTREE comes from the loop

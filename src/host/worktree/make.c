@@ -1,4 +1,4 @@
-/* The steps that make a worktree, and the data about it. */
+/* Has the steps that make a worktree, and the data about it. */
 #include "host/worktree/internal.h"
 
 #include "base/log.h"

@@ -275,9 +275,9 @@ bool profile_forks(const struct profile *profile, enum transport transport);
  * ours, that is full, since ours confines it. */
 enum permission profile_told(const struct profile *profile, const struct agent_call *call);
 
-/* The program that would be run, with the user's settings: a name or a path, or NULL. */
 /* Says how to install the program of a transport; NULL: unknown. */
 const char *profile_install(const struct profile *profile, enum transport transport);
+/* Returns the program that would be run with the user's settings: a name or a path, or NULL. */
 const char *profile_program(const struct profile *profile, enum transport transport,
                             const json_t *settings);
 
