@@ -18,7 +18,7 @@ struct key_search {
   struct err *err;
 };
 
-/* Gathers the known keys. A path is no key, whatever its variable is called: many tasks hold one. */
+/* Gathers the known keys. A path is no key, whatever its variable is called: tasks name many. */
 static struct secrets *known_keys(const char *const *declared) {
   struct secrets *secrets = secrets_new();
   size_t n = 0, kept = 0;

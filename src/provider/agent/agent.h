@@ -20,7 +20,7 @@
 #include "provider/provider.h"
 
 struct provider provider_of_profile(const struct profile *profile);
-/* NULL if it was not made from one. */
+/* Returns its profile; NULL if it was not made from one. */
 const struct profile *provider_profile(const struct provider *provider);
 
 /* Resolves the setting `transport` for this profile. False: err says why it is impossible. */

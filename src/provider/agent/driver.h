@@ -1,4 +1,5 @@
-/* driver.h - the conversation with one agent while its program runs: bytes in, bytes and news out.
+/* driver.h - holds the conversation with one agent while its program runs: bytes in, bytes and news
+ * out.
  *
  * A driver is a pure, incremental machine over one call: it starts nothing and waits for nothing.
  * agent.c runs the program and feeds it; `segue providers test` feeds it a recording instead.
@@ -11,7 +12,7 @@
  *   ops->end(d, process, result)           the program is gone: fills the result
  *   ops->close(d)
  *
- * One profile has up to three drivers, one a transport, under one provider name. */
+ * One profile has up to three drivers, one for each transport, under one provider name. */
 #ifndef SEGUE_PROVIDER_AGENT_DRIVER_H
 #define SEGUE_PROVIDER_AGENT_DRIVER_H
 
@@ -25,7 +26,7 @@
 struct driver_request {
   int id;           /* the driver's own; its reply carries it */
   const char *path; /* "/session" */
-  struct str body;  /* JSON, of a POST; p NULL: a GET */
+  struct str body;  /* JSON for a POST; p NULL: a GET */
   bool events;      /* the reply is a stream of events: each comes by ops->event */
 };
 struct driver_reply {
@@ -34,46 +35,49 @@ struct driver_reply {
   int status;
   bool begun;          /* a stream with status 200 has begun; another reply is its end */
   struct str body;     /* whole, unless it is a stream */
-  const char *message; /* of an error; else NULL */
+  const char *message; /* an error's; else NULL */
 };
 
-/* A driver may call these from within its own functions. A replay has only news; the others may be
- * NULL, and a driver must cope. */
+/* A driver may call these from within its own functions. In a replay only news is set; a driver
+ * must cope with NULL for the others. */
 struct driver_host {
   void (*news)(void *ctx, const struct provider_news *news);
   bool (*write)(void *ctx, struct str bytes); /* to stdin; false: nobody reads */
   void (*close_stdin)(void *ctx);
-  void (*answered)(void *ctx); /* the final event was there: the program may end by itself, for
-                                  LIMIT_AGENT_FINAL_GRACE_MS, and is ended then */
-  void (*give_up)(void *ctx);  /* nothing more can help: end the program now */
+  /* The final event came: the program may end by itself within LIMIT_AGENT_FINAL_GRACE_MS, and is
+   * ended after that. */
+  void (*answered)(void *ctx);
+  void (*give_up)(void *ctx); /* nothing more can help: end the program now */
   /* These are set for an agent that is a server; otherwise NULL. */
   void (*serves_at)(void *ctx, unsigned port); /* on 127.0.0.1: before the first request */
   void (*request)(void *ctx, const struct driver_request *request);
-  void (*wake)(void *ctx, uint64_t ms); /* ops->woke then, in the place of an earlier one; 0: not */
-  void (*progress)(void *ctx);          /* it works, though it prints nothing: it does not stall */
-  const struct secrets *secrets;        /* see redact.h; outlives the driver; or NULL */
+  /* calls ops->woke then, replacing an earlier time; 0: never */
+  void (*wake)(void *ctx, uint64_t ms);
+  void (*progress)(void *ctx);   /* it works without printing: this is no stall */
+  const struct secrets *secrets; /* see redact.h; outlives the driver; or NULL */
   void *ctx;
 };
 
-struct driver; /* each driver's own */
+struct driver; /* each driver has its own */
 
-/* The bounds by which a call's questions are answered. */
+/* Returns the limits by which a call's questions are answered. */
 struct policy driver_policy(const struct agent_call *call);
 
 struct driver_ops {
-  const char *name; /* as `native: {driver: NAME}` says; "exec" and "acp" for those */
+  const char *name; /* as in `native: {driver: NAME}`, or "exec" or "acp" */
   enum transport transport;
-  bool keeps_stdin;         /* it writes as it goes; else stdin_bytes of the command are all */
-  const char *password_env; /* its program is a server, and this variable its password; or NULL */
+  bool keeps_stdin; /* it writes as it goes; else the command's stdin_bytes are all */
+  /* the program is a server, whose password is in this variable; or NULL */
+  const char *password_env;
   struct driver *(*open)(const struct profile *profile, const struct agent_call *call,
                          const struct driver_host *host);
   void (*output)(struct driver *d, int fd, struct str bytes);
-  void (*reply)(struct driver *d, const struct driver_reply *reply); /* these: of a server */
+  void (*reply)(struct driver *d, const struct driver_reply *reply); /* these are for a server */
   void (*event)(struct driver *d, struct str data);
   void (*woke)(struct driver *d);
   void (*sent)(struct driver *d, struct str line); /* or NULL */
   bool (*interrupt)(struct driver *d); /* false, or NULL: it cannot; the program gets TERM */
-  /* `process` is why and how the program ended, with its stderr; the rest is the driver's. */
+  /* Fills the result. `process` says why and how the program ended, with its stderr. */
   void (*end)(struct driver *d, const struct process_result *process, struct call_result *result);
   void (*close)(struct driver *d);
 };
@@ -85,7 +89,7 @@ extern const struct driver_ops driver_codex;  /* codex.c: codex app-server */
 
 extern const struct driver_ops driver_opencode; /* opencode_serve.c: opencode serve */
 
-/* The driver of a profile for a transport: NULL, and err says why, when it has none. */
+/* Returns the driver of a profile for a transport; NULL, with err, if there is none. */
 const struct driver_ops *driver_find(const struct profile *profile, enum transport transport,
                                      struct err *err);
 

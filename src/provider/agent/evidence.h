@@ -12,16 +12,17 @@
 enum error_class evidence_of_status(int status);
 /* Classes a message by words that vendors use; CLASS_NONE when none is known. */
 enum error_class evidence_of_words(struct str text);
-/* True if it says that the money has run out (and not when there will be more). */
+/* Returns true if it says that the money has run out (and not when there will be more). */
 bool evidence_of_quota(struct str text);
-/* The HTTP status that a message names ("unexpected status 401", "API Error: 403", "401 Bad key"),
- * 0 when it names none. */
+/* Returns the HTTP status that a message names ("unexpected status 401", "API Error: 403", "401 Bad
+ * key"), or 0. */
 int evidence_status(struct str text);
-/* "try again in 1.2s", "retry after 30 seconds": in milliseconds, 0 when it says none. */
+/* Returns the milliseconds in "try again in 1.2s" or "retry after 30 seconds"; 0: there are
+ * none. */
 int64_t evidence_retry_after_ms(struct str text);
-/* Appends to out what the last line of a log (stderr) with `word` in it says: the value of the key
- * `error`, unquoted, if the line is logfmt (error=text, error="a text"), otherwise the line.
- * Appends nothing if no line has the word. */
+/* Appends what the last line with `word` in a log (stderr) says: the unquoted value of the key
+ * `error` if the line is logfmt (error=text, error="a text"), otherwise the line; nothing if no
+ * line has the word. */
 void evidence_logged(struct str log, struct str word, struct buf *out);
 
 #endif

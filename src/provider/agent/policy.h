@@ -1,15 +1,15 @@
-/* policy.h - the answer to an agent that asks whether it may do something.
+/* policy.h - answers an agent that asks whether it may do something.
  *
- * Pure: the answer follows from the step's permission and from what is asked. Whatever is not known
- * to be harmless is denied, and silence allows nothing.
+ * Pure: the answer follows from the movement's permission and from the question. Whatever is not
+ * known to be harmless is denied, and silence allows nothing.
  *
  *   readonly   reading within the working directory
  *   edit       that, and changing files within it, but not in a .git folder (hooks would be run),
  *              and running the programs that the movement names, each as a command of its own
  *   full       everything
  *
- * A tool that the step's list of tools names is allowed in any case. Paths are compared as texts,
- * with `..` and `.` resolved: links are left to the agent's sandbox. */
+ * A tool in the movement's list of tools is always allowed. Paths are compared as texts, with `..`
+ * and `.` resolved: links are left to the agent's sandbox. */
 #ifndef SEGUE_PROVIDER_AGENT_POLICY_H
 #define SEGUE_PROVIDER_AGENT_POLICY_H
 
@@ -29,20 +29,20 @@ enum ask_kind {
 struct policy_ask {
   enum ask_kind kind;
   struct str tool;     /* its name; may be empty */
-  const json_t *paths; /* array of texts: the files that it is about, as far as they are known */
-  struct str command;  /* of execute: the command line, where it is known */
+  const json_t *paths; /* array of texts: the files concerned, as far as known */
+  struct str command;  /* the command line to execute, if known */
 };
 
-struct policy { /* of a call; borrowed */
+struct policy { /* limits of one call; borrowed */
   enum permission permission;
   const char *cwd;
   const json_t *tools, *run; /* names of tools; programs, see core/run.h; or NULL */
 };
 
-/* *reason: why not, in a few words (static); NULL when it is allowed. */
+/* Decides. *reason: why not, in a few words (static); NULL if allowed. */
 bool policy_allows(const struct policy_ask *ask, const struct policy *policy, const char **reason);
 
-/* Is `path` (absolute, or relative to it) `cwd` itself or below it? */
+/* Returns whether `path` (absolute, or relative to `cwd`) is `cwd` itself or below it. */
 bool policy_inside(const char *cwd, struct str path);
 
 /* Adds the texts under the usual names (path, file_path, ...) in a tool's input to `paths`. */

@@ -14,8 +14,9 @@
 
 #include "provider/profile/profile.h"
 
-/* False: err names the file, what it sets, and what to do. cwd: where the client would work; true
- * if it is gone, since starting the client will say so. */
+/* Returns false if a file would steer the agent; err names the file, what it sets, and what to do.
+ * cwd: where the client would work; if it is gone, returns true, since starting the client will say
+ * so. */
 bool project_files_check(const struct profile *profile, enum transport transport,
                          const json_t *settings, const char *cwd, struct err *err) MUST_CHECK;
 

@@ -23,11 +23,11 @@ struct questions {
   size_t count;
 };
 
-/* `id`: what the answer will name. */
+/* Notes a question. `id`: by which its answer will come. */
 void question_ask(struct questions *q, const json_t *id, const struct question *question);
-/* The recorded answer to `id`. */
+/* Takes the recorded answer to `id`. */
 void question_answered(struct questions *q, const json_t *id, bool allowed);
-/* At the end: those without an answer. */
+/* Reports, at the end, the questions without an answer. */
 void question_end(struct questions *q);
 void questions_deinit(struct questions *q);
 

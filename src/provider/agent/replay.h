@@ -6,13 +6,13 @@
 #include "provider/agent/driver.h"
 #include "provider/agent/transcript.h"
 
-/* False: the profile has no such transport, or the recording is not of its kind. The result is the
- * caller's: call_result_deinit. */
+/* Replays a recording. False: the profile has no such transport, or the recording is of another
+ * kind. The result is the caller's: call_result_deinit. */
 bool replay(const struct transcript *t, const struct profile *profile, enum transport transport,
             void (*news)(void *ctx, const struct provider_news *news), void *ctx,
             struct call_result *result, struct err *err) MUST_CHECK;
 
-/* One line of `segue providers test`: a new object. */
+/* Returns one line of `segue providers test`: a new object. */
 json_t *replay_news_json(const struct provider_news *news);
 json_t *replay_end_json(const struct call_result *result);
 

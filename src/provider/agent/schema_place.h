@@ -1,12 +1,12 @@
 /* schema_place.h - puts the JSON Schema of a call where the client takes it, in its dialect, or at
- * the end of the prompt; and brings the claimed value back into the canonical shape.
+ * the end of the prompt; and turns the value in its answer back into the canonical shape.
  *
  *   schema_place(&place, profile, transport, request)
  *   ... place.sent, place.prompt, place.enforced ...
  *   value = schema_place_value(&place, claimed)
  *   schema_place_deinit(&place)
  *
- * Whatever comes back is checked against the canonical schema by the core. */
+ * The core checks whatever comes back against the canonical schema. */
 #ifndef SEGUE_PROVIDER_AGENT_SCHEMA_PLACE_H
 #define SEGUE_PROVIDER_AGENT_SCHEMA_PLACE_H
 
@@ -25,7 +25,7 @@ struct schema_place {
 /* The schema and the prompt of `request` are borrowed until schema_place_deinit. */
 void schema_place(struct schema_place *place, const struct profile *profile,
                   enum transport transport, const struct call_request *request);
-/* `enforced`, for schemas that the client can hold. */
+/* Returns the value of `enforced` for schemas that the client can hold. */
 const char *schema_place_enforced(const struct profile *profile, enum transport transport);
 /* Takes the reference of `claimed` (may be NULL), gives a new one. */
 json_t *schema_place_value(const struct schema_place *place, json_t *claimed);

@@ -1,9 +1,9 @@
-/* tool_told.h - what an agent reports of its tool use, shortened for a log.
+/* tool_told.h - shortens for a log what an agent reports of its tool use.
  *
- * As the data of the news NEWS_TOOL: {"name", "id", "state", "failed"?, "argument"?, "exit"?,
- * "output"?}. The argument is the command of a shell tool, else the input as JSON, cut at
+ * It becomes the data of the news NEWS_TOOL: {"name", "id", "state", "failed"?, "argument"?,
+ * "exit"?, "output"?}. The argument is the command of a shell tool, else the input as JSON, cut at
  * LIMIT_TOOL_ARGUMENT_BYTES; a cut one ends with its length and its hash, so that two can be
- * distinguished. The output keeps its first and last lines. The input lines have had their secrets
+ * distinguished. The output keeps its first and last lines. Secrets in the input lines have been
  * hidden already. */
 #ifndef SEGUE_PROVIDER_AGENT_TOOL_TOLD_H
 #define SEGUE_PROVIDER_AGENT_TOOL_TOLD_H
@@ -21,9 +21,9 @@ struct tool_told { /* all borrowed */
   const json_t *exit; /* an integer; otherwise it is looked for in a failure's output */
 };
 
-/* New. */
+/* Returns the data, new. */
 json_t *tool_told_data(const struct tool_told *tool);
-/* Is there something of an argument? */
+/* Returns whether the input has any argument. */
 bool tool_has_argument(const json_t *input);
 
 #endif

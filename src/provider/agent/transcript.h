@@ -1,9 +1,9 @@
-/* transcript.h - a recorded run of a client, from a file, so that it can be read again.
+/* transcript.h - reads a recorded run of a client from a file.
  *
  * Line 1 is `# {JSON}`: argv, exit (negative: killed by that signal), timed_out. Then either
  *   --- stdout ---  and  --- stderr ---  with the bytes of each, or
  *   lines `MS MARK TEXT` of a run that was driven: > sent, < received, ! stderr, sse a server
- *   event, log and # what the recorder says. Line 1 of such a file may be any comment.
+ *   event, log and # remarks of the recorder. Line 1 of such a file may be any comment.
  * Everything is borrowed from the file's bytes, which the transcript owns. */
 #ifndef SEGUE_PROVIDER_AGENT_TRANSCRIPT_H
 #define SEGUE_PROVIDER_AGENT_TRANSCRIPT_H
@@ -30,8 +30,8 @@ struct transcript_line {
 
 struct transcript {
   struct buf bytes;
-  json_t *header; /* of line 1; NULL when that is no object */
-  bool driven;    /* lines; else out and err */
+  json_t *header; /* object in line 1; NULL: there is none */
+  bool driven;    /* there are lines; else out and err */
   bool timed_out; /* the recorder's own limit ended it */
   bool has_end;   /* exit_code or signal is known */
   int exit_code;  /* -1: killed by `signal` */
@@ -41,11 +41,11 @@ struct transcript {
   size_t line_count;
 };
 
-/* At most LIMIT_TRANSCRIPT_BYTES; every error has file and line. */
+/* Loads at most LIMIT_TRANSCRIPT_BYTES; every error has file and line. */
 bool transcript_load(struct transcript *t, const char *path, struct err *err) MUST_CHECK;
 void transcript_deinit(struct transcript *t); /* a zeroed one is fine */
 
-/* The word of the recorded argv that follows `flag`, or NULL. */
+/* Returns the word after `flag` in the recorded argv, or NULL. */
 const char *transcript_flag(const struct transcript *t, const char *flag);
 
 #endif

@@ -1,9 +1,8 @@
-/* version.h - how a program is asked for its version, and what it answers.
+/* version.h - asks a program for its version, and reads the answer.
  *
  *   words = version_words(profile, program, settings, &arena)     what to run
  *   version_read(&result, version, size)                          what it said
- *   version_older(version, minimum)
- */
+ *   version_older(version, minimum) */
 #ifndef SEGUE_PROVIDER_AGENT_VERSION_H
 #define SEGUE_PROVIDER_AGENT_VERSION_H
 
@@ -16,9 +15,10 @@ const char *const *version_words(const struct profile *profile, const char *prog
                                  const json_t *settings, struct arena *a);
 /* Reads "codex-cli 0.169.0" as 0.169.0. False, and out is "": it failed, or named no version. */
 bool version_read(const struct process_result *result, char *out, size_t size);
-/* Is `version` ("2.1.329 (Claude Code)") older than `minimum`? Numbers between dots count. */
+/* Returns whether `version` ("2.1.329 (Claude Code)") is older than `minimum`. Numbers between dots
+ * count. */
 bool version_older(const char *version, const char *minimum);
-/* The oldest version that the profile fits, or NULL. */
+/* Returns the oldest version that the profile fits, or NULL. */
 const char *version_minimum(const struct profile *profile);
 
 #endif

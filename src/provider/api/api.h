@@ -1,5 +1,5 @@
-/* api.h - model APIs over HTTP as providers: `anthropic`, `openai`, `ollama`, ... and every server
- * that the user's configuration names.
+/* api.h - makes model APIs over HTTP providers: `anthropic`, `openai`, `ollama`, ... and every
+ * server that the user's configuration names.
  *
  *   api_register(registry, settings, &err)    once, at the start: the presets and the user's own
  *   api = api_new(loop, processes)            the host's: what all calls share; cheap
@@ -23,7 +23,7 @@ struct http; /* http/http.h */
 /* processes: runs the programs that print keys; NULL: none is run. */
 struct api *api_new(uv_loop_t *loop, struct process_table *processes);
 void api_free(struct api *api); /* NULL is fine */
-/* Its transport, for others who ask over HTTP; lives as long. */
+/* Returns its transport, for others who ask over HTTP; it lives as long. */
 struct http *api_http(struct api *api);
 
 /* settings: the user's `providers:`, or NULL. A preset whose name is in the registry already is
@@ -33,8 +33,8 @@ bool api_has_preset(struct str name);
 bool api_register(struct provider_registry *registry, const json_t *settings,
                   struct err *err) MUST_CHECK;
 
-/* Does it have the key and the model it needs? True for other providers. The key is wiped at
- * once. */
+/* Returns whether the provider has the key and the model it needs; true for other providers. The
+ * key is wiped at once. */
 bool api_ready(const struct provider *provider, struct str model, struct err *err) MUST_CHECK;
 
 /* --- is it there? for `segue providers` --- */
@@ -46,10 +46,10 @@ struct api_probe_result {
   int status;             /* HTTP; 0: no reply */
   long elapsed_ms;
   char base_url[256];
-  char version[64];  /* of Ollama; "" elsewhere */
-  long model_count;  /* -1: not said */
+  char version[64];  /* Ollama's; "" elsewhere */
+  long model_count;  /* -1: unknown */
   json_t *models;    /* names, at most LIMIT_PROBE_MODELS; or NULL. Taken by the callee */
-  char message[256]; /* what is wrong, and what to do; "" when fine */
+  char message[256]; /* fault and remedy; "" when fine */
 };
 typedef void (*api_probe_fn)(void *ctx, struct api_probe_result *result);
 

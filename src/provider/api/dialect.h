@@ -1,5 +1,5 @@
-/* dialect.h - one wire language of a model API, as two pure functions: from a question to the bytes
- * of a request, and from the pieces of a reply to its content. No network, no clock, no
+/* dialect.h - speaks one wire language of a model API, as two pure functions: from a question to
+ * the bytes of a request, and from the pieces of a reply to its content. No network, no clock, no
  * environment.
  *
  *   dialect->build(&ask, &wire, &err)           then wire_deinit
@@ -19,7 +19,7 @@
 
 #include <jansson.h>
 
-/* How a schema is enforced, strongest first; ladder_* below walks them. */
+/* Says how a schema is enforced, strongest first. */
 enum rung {
   RUNG_NATIVE,  /* the backend's own schema mode */
   RUNG_GRAMMAR, /* our GBNF */
@@ -31,10 +31,10 @@ enum rung {
 #define RUNG_BIT(rung) (1u << (rung))
 const char *rung_name(enum rung rung); /* "native", "grammar", "tool", "json", "prompt" */
 bool rung_from_name(struct str name, enum rung *out);
-/* The first of `rungs` (bits) at or below `from`; RUNG_COUNT when there is none. */
+/* Returns the first of `rungs` (bits) at or below `from`; RUNG_COUNT: there is none. */
 enum rung rung_at_or_below(unsigned rungs, enum rung from);
 
-/* Differences of backends that speak the same dialect: data of a preset. */
+/* Backends that speak the same dialect differ in these: data of a preset. */
 enum dialect_quirk {
   QUIRK_MAX_COMPLETION_TOKENS = 1u << 0, /* chat: max_completion_tokens, not max_tokens */
   QUIRK_REQUIRE_PARAMETERS = 1u << 1,    /* OpenRouter: only hosts that know every parameter */
@@ -49,12 +49,13 @@ enum dialect_quirk {
 
 struct ask { /* everything borrowed */
   struct str model, prompt;
-  size_t head_n;     /* bytes of the prompt that other calls begin with, too; 0: none is known */
-  struct str family; /* calls of one family have such heads in common; n 0: not said */
-  const json_t *options; /* of the workflow: temperature, seed, max_tokens, effort; or NULL */
-  const json_t *extra;   /* members for the body by the backend's own names (Ollama: of its
-                            `options`); they never replace ours; or NULL */
-  const json_t *schema;  /* adapted; NULL: no shape is asked for, and rung means nothing */
+  size_t head_n;         /* bytes that the prompt shares with other calls; 0: unknown */
+  struct str family;     /* calls with the same shared beginning; n 0: unknown */
+  const json_t *options; /* the workflow's: temperature, seed, max_tokens, effort; or NULL */
+  /* members for the body under the backend's own names (Ollama: for its `options`), which never
+   * replace ours; or NULL */
+  const json_t *extra;
+  const json_t *schema; /* adapted; NULL: no schema, and rung means nothing */
   enum rung rung;
   struct str grammar;       /* with RUNG_GRAMMAR: GBNF */
   const json_t *think;      /* true, false or a level ("low"); NULL: the backend's default */
@@ -62,15 +63,15 @@ struct ask { /* everything borrowed */
   struct str key;           /* n 0: none */
   unsigned quirks;          /* QUIRK_* */
   bool stream;
-  const char *version;   /* of Anthropic's API */
-  const json_t *without; /* names of parameters that this model would not take; or NULL */
+  const char *version;   /* version of Anthropic's API */
+  const json_t *without; /* names of parameters that this model refuses; or NULL */
 };
 
 enum { WIRE_HEADERS = 8 + LIMIT_HTTP_OWN_HEADERS };
 
 struct wire {                      /* a request, below the base URL */
   struct buf path;                 /* "/v1/messages" */
-  char *headers[WIRE_HEADERS + 1]; /* "Name: value", NULL-ended; one of them holds the key */
+  char *headers[WIRE_HEADERS + 1]; /* "Name: value", NULL-terminated; one of them holds the key */
   struct buf body;
 };
 void wire_deinit(struct wire *wire); /* wipes the headers */
@@ -79,9 +80,9 @@ struct reply;
 
 struct dialect {
   const char *name;                 /* the word after `type:` */
-  unsigned rungs;                   /* RUNG_BITs that it has words for */
+  unsigned rungs;                   /* RUNG_BITs that it can express */
   unsigned options;                 /* OPTION_* */
-  const char *const *effort_models; /* of these a judge asks for low effort: see capability.h */
+  const char *const *effort_models; /* models asked for low effort by a judge: see capability.h */
   bool lines;                       /* its stream is NDJSON, not server-sent events */
   bool model_needed;                /* no request without a model */
   const char *needed;               /* a parameter that no request may lack; or NULL */
@@ -93,30 +94,30 @@ struct dialect {
 
 extern const struct dialect dialect_anthropic, dialect_openai_responses, dialect_openai_chat,
     dialect_gemini, dialect_ollama, dialect_llamacpp;
-/* NULL when there is none of that name. */
+/* Returns NULL if no dialect has that name. */
 const struct dialect *dialect_find(struct str name);
-extern const char *const dialect_names[]; /* NULL-ended */
+extern const char *const dialect_names[]; /* NULL-terminated */
 
 /* --- for the dialects --- */
 
 #define ASK_TOOL "answer" /* the name of the tool of RUNG_TOOL, and of the schema */
 
 void wire_header(struct wire *wire, const char *name, struct str value);
-/* "Authorization: Bearer KEY"; nothing when there is no key. */
+/* Adds "Authorization: Bearer KEY"; nothing if there is no key. */
 void wire_bearer(struct wire *wire, struct str key);
-/* The version of the API and the key, as it wants them. */
+/* Adds the version of the API and the key, as Anthropic wants them. */
 void anthropic_headers(struct wire *wire, const char *version, struct str key);
 /* Writes the body without the parameters to leave out, and frees `owned_body`; returns true. */
 bool wire_body(struct wire *wire, const struct ask *ask, json_t *owned_body);
-/* Is the parameter left out? */
+/* Returns whether the parameter is left out. */
 bool ask_lacks(const struct ask *ask, const char *name);
-/* Bytes that are not UTF-8 come readable (json_text). */
+/* Returns the prompt; bytes that are not UTF-8 become readable (json_text). */
 json_t *ask_prompt(const struct ask *ask);
-/* The option under its name in the body, when it is set. */
+/* Puts the option, if set, under its name in the body. */
 void ask_option(const struct ask *ask, const char *option, json_t *body, const char *key);
-/* Those members of `extra` that the body does not have yet. */
+/* Adds those members of `extra` that the body lacks. */
 void ask_extra(const struct ask *ask, json_t *body);
-/* {"role": "user", "content": prompt} in an array. */
+/* Returns {"role": "user", "content": prompt} in an array. */
 json_t *ask_messages(const struct ask *ask);
 static inline bool ask_rung(const struct ask *ask, enum rung rung) {
   return ask->schema != NULL && ask->rung == rung;

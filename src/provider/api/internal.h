@@ -1,4 +1,4 @@
-/* Declares what api.c, run.c and probe.c share; agent/server.c takes what an end means. */
+/* internal.h - declares what api.c, run.c and probe.c share; agent/server.c uses api_end_class. */
 #ifndef SEGUE_PROVIDER_API_INTERNAL_H
 #define SEGUE_PROVIDER_API_INTERNAL_H
 
@@ -13,28 +13,28 @@ struct api {
   struct http *http;
   struct api_schemas *schemas;
   struct process_table *processes; /* for programs that print keys; or NULL */
-  struct key_entry *keys;          /* what they printed, see key_command.h */
+  struct key_entry *keys;          /* keys that they printed, see key_command.h */
   json_t *memo; /* what was learnt: "rung NAME MODEL" -> number, "version URL" -> text */
 };
 
 extern const struct provider_ops api_ops;
 
-/* Borrowed; NULL when nothing is known. */
+/* Returns what was learnt, borrowed; NULL: nothing. */
 json_t *api_recall(const struct api *api, const char *what, const char *name, const char *model);
 void api_remember(struct api *api, const char *what, const char *name, const char *model,
                   json_t *owned_value);
 
-/* False: it needs a model, but neither the call nor the user's settings name one. */
+/* Returns false if it needs a model, but neither the call nor the user's settings name one. */
 bool api_has_model(const struct api_config *config, struct str model, struct err *err) MUST_CHECK;
-/* The request's URL below the base URL of `config`; free() it. */
+/* Returns the request's URL below the base URL of `config`; free() it. */
 char *api_url(const struct api_config *config, const char *path);
-/* The version of the API that is asked for: the user's, or the newest that is known. */
+/* Returns the version of the API to ask for: the user's, or the newest known. */
 const char *api_version(const struct api_config *config);
 /* Appends the user's own headers to the dialect's. */
 void api_own_headers(const struct api_config *config, struct wire *wire);
-/* Their values are secrets; of the query those that come from variables. */
+/* Adds their values to the secrets, and those of the query that come from variables. */
 void api_own_secrets(const struct api_config *config, struct secrets *secrets);
-/* Limits, CA file, lane. */
+/* Sets limits, CA file and lane. */
 void api_fill_request(struct api *api, const struct api_config *config,
                       struct http_request *request);
 

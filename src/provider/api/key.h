@@ -1,6 +1,6 @@
-/* key.h - the key of a model API: from a variable of the environment, a file that nobody else can
- * read, or a program (key_command.h), named in the user's own configuration. It is read for each
- * call, wiped afterwards, and never part of a message. */
+/* key.h - reads the key of a model API: from a variable of the environment, a file that nobody else
+ * can read, or a program (key_command.h), named in the user's own configuration. It is read for
+ * each call, wiped afterwards, and never part of a message. */
 #ifndef SEGUE_PROVIDER_API_KEY_H
 #define SEGUE_PROVIDER_API_KEY_H
 

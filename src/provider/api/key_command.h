@@ -16,12 +16,12 @@
 
 struct key_waiter {
   struct key_waiter *next;
-  /* err: why there is no key; NULL: it is known now. */
+  /* Is called once. err: why there is no key; NULL: the key is known now. */
   void (*done)(struct key_waiter *waiter, const struct err *err);
   bool left;
 };
 
-/* Appends the key, and is true, when a program has printed it before. */
+/* Appends the key and returns true if a program has printed it before. */
 bool key_command_known(const struct api *api, const struct api_config *config, struct buf *out);
 void key_command_ask(struct api *api, const struct api_config *config, struct key_waiter *waiter);
 bool key_command_leave(struct api *api, struct key_waiter *waiter);

@@ -1,12 +1,12 @@
-/* preset.h - the model APIs by name, and the user's settings for them, checked once when they are
- * read.
+/* preset.h - lists the model APIs by name, with the user's settings, which are checked once when
+ * they are read.
  *
  *   config.yaml   providers:
  *                   judge-box: {type: openai-chat, base_url: https://box.lan/v1, key_env: BOX_KEY}
  *
  *   api = api_config_new(preset, name, settings, &err)   then constant; api_config_free
  *
- * A preset is a dialect with a base URL, where its key is, and what differs. A name of the user's
+ * A preset is a dialect with a base URL, the place of its key, and its quirks. A name of the user's
  * own takes a preset by `type`. The settings come from the user's configuration only. */
 #ifndef SEGUE_PROVIDER_API_PRESET_H
 #define SEGUE_PROVIDER_API_PRESET_H
@@ -18,17 +18,17 @@ struct preset {
   const struct dialect *dialect;
   const char *base_url;
   const char *key_env;    /* the variable with its key; NULL: none */
-  bool key_needed;        /* at base_url */
-  const char *program;    /* the agent that has this name where it is in PATH; or NULL */
-  unsigned rungs;         /* of the dialect's; 0: all */
+  bool key_needed;        /* base_url needs a key */
+  const char *program;    /* agent that takes this name if it is in PATH; or NULL */
+  unsigned rungs;         /* subset of the dialect's; 0: all */
   unsigned quirks;        /* QUIRK_* */
   const char *probe_path; /* GET, below the base URL: answers quickly when it is there */
 };
 
 const struct preset *preset_find(struct str name);
-extern const struct preset presets[]; /* NULL name ends it */
+extern const struct preset presets[]; /* ends with a NULL name */
 
-/* How to combine a schema and thinking when the server would drop one of them (Ollama). */
+/* Says how to combine a schema and thinking if the server would drop one of them (Ollama). */
 enum think_mode {
   THINK_MODE_AUTO, /* the server's own two passes if its version has them, or else two requests */
   THINK_MODE_TWO_REQUESTS, /* think freely, then put the result in form */
@@ -42,20 +42,20 @@ struct api_config {
   char *name, *summary;
   char *base_url;                             /* no slash at its end */
   char *key_env, *key_file, *ca_file, *model; /* or NULL */
-  char **key_command; /* a program that prints the key: NULL-ended; or NULL */
+  char **key_command; /* a program that prints the key: NULL-terminated; or NULL */
   bool key_needed, allow_http, stream;
   bool local;  /* answers on this machine, as far as the preset knows */
-  bool forced; /* schema_mode names one rung: `rungs` has that one only */
+  bool forced; /* schema_mode names one rung: `rungs` has only that */
   unsigned rungs, quirks, concurrency;
   long connect_ms, stall_ms, idle_ms; /* idle: bytes come, but no content */
   long key_ms;                        /* for key_command */
   enum think_mode think_mode;
   json_t *think, *keep_alive, *extra; /* or NULL */
   json_t *headers, *query; /* the user's own: name -> text, "$NAME" for a variable; or NULL */
-  char *version;           /* of Anthropic's API; or NULL */
+  char *version;           /* Anthropic's API version; or NULL */
 };
 
-/* NULL: err names the key and what to write. settings may be NULL. */
+/* Makes a configuration. NULL: err names the key and what to write. settings may be NULL. */
 struct api_config *api_config_new(const struct preset *preset, const char *name,
                                   const json_t *settings, struct err *err) MUST_CHECK;
 void api_config_free(void *config); /* a struct api_config, or NULL */

@@ -1,5 +1,5 @@
-/* refusal.h - why a request was refused: for a parameter that can be left out, for the schema's
- * form, or for the model? Pure. */
+/* refusal.h - finds why a request was refused: for a parameter that can be left out, for the
+ * schema's form, or for the model. Pure. */
 #ifndef SEGUE_PROVIDER_API_REFUSAL_H
 #define SEGUE_PROVIDER_API_REFUSAL_H
 
@@ -8,8 +8,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* A server said this: the parameter that it named in a field of its own ("" when none), and its
- * words for people. */
+/* Holds a server's words: the parameter that it named in a field of its own ("" if none), and its
+ * message for people. */
 struct refusal {
   const char *param, *message;
 };

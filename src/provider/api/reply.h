@@ -24,14 +24,15 @@
 
 enum reply_form { REPLY_UNKNOWN, REPLY_EVENTS, REPLY_LINES, REPLY_DOCUMENT, REPLY_UNREADABLE };
 
-/* A piece of the answer or of its reasoning, as it comes; UTF-8 unless cut between two pieces. */
+/* Receives a piece of the answer or of its reasoning, as it comes; UTF-8 unless cut between two
+ * pieces. */
 typedef void (*reply_watch_fn)(void *ctx, bool thinking, struct str piece);
 
-/* Headers said this about when to come back. */
+/* Holds what headers said about when to come back. */
 struct reply_wait {
   int64_t retry_after_ms; /* -1: not said */
   unsigned used_up;       /* limits with nothing remaining: bit 0 requests, bit 1 tokens */
-  int64_t resets_ms[2];   /* until each of them is there again */
+  int64_t resets_ms[2];   /* time until each of them resets */
   int should_retry;       /* 1 yes, 0 no, -1 not said */
 };
 
@@ -39,7 +40,7 @@ struct reply {
   const struct dialect *dialect;
   reply_watch_fn watch; /* or NULL */
   void *ctx;
-  int64_t wall_ms; /* when it was asked: headers may name a time of day */
+  int64_t wall_ms; /* time of the request: headers may name a time of day */
   int status;
   char content_type[64], location[160];
   struct reply_wait wait;
@@ -50,17 +51,17 @@ struct reply {
   struct think think;
   struct redactor of_text, of_thinking, of_tool;
 
-  struct buf text, tool, refusal; /* the answer; a tool's arguments; why it refuses */
+  struct buf text, tool, refusal; /* the answer; a tool's arguments; the reason of a refusal */
   bool has_tool, thought, mended; /* mended: it had bytes that are not UTF-8 */
   int64_t input, output, cached;  /* tokens; -1: not said */
-  int64_t reasoning;              /* of the output; -1: not said */
+  int64_t reasoning;              /* part of the output; -1: not said */
   double cost_usd;                /* below 0: not said */
   char stop[48];                  /* the backend's own word for why it ended */
   bool over;                      /* the event that ends a reply was seen */
   bool closed;                    /* nothing that comes now belongs to it */
   bool ending;                    /* no more bytes come */
   enum error_class class;         /* CLASS_NONE: answered */
-  char message[400];              /* of an error */
+  char message[400];              /* an error's message */
   char param[64];                 /* the parameter that an error names in a field of its own */
   int64_t retry_after_ms;         /* 0: not said */
 };
@@ -68,51 +69,52 @@ struct reply {
 void reply_init(struct reply *r, const struct dialect *dialect, int64_t wall_ms,
                 reply_watch_fn watch, void *ctx);
 void reply_deinit(struct reply *r);
-/* Values of these secrets never enter; borrowed until reply_deinit. Before the first byte. */
+/* Keeps the values of these secrets out; borrowed until reply_deinit. Call it before the first
+ * byte. */
 void reply_redact(struct reply *r, const struct secrets *secrets);
 void reply_header(struct reply *r, struct str name, struct str value);
 void reply_head(struct reply *r, int status);
-/* False: enough was read. */
+/* Takes bytes. False: enough was read. */
 bool reply_body(struct reply *r, struct str bytes) MUST_CHECK;
 void reply_end(struct reply *r, bool whole);
-/* {"input", "output", "cached", "reasoning", "cost_usd"} as far as known; NULL when nothing is. New
- * reference. */
+/* Returns {"input", "output", "cached", "reasoning", "cost_usd"} as far as known, a new reference;
+ * NULL: nothing is known. */
 json_t *reply_usage_json(const struct reply *r);
 
 /* --- for the dialects --- */
 
 void reply_text(struct reply *r, const json_t *piece); /* a string, or nothing happens */
 void reply_thinking(struct reply *r, const json_t *piece);
-void reply_tool(struct reply *r, const json_t *piece);       /* of the arguments' text */
+void reply_tool(struct reply *r, const json_t *piece);       /* piece of the arguments' text */
 void reply_tool_value(struct reply *r, const json_t *value); /* the arguments as a value */
 void reply_refusal(struct reply *r, const json_t *piece);
-/* Adds several counts, any of which may be NULL or null. NULL: there is none, or one cannot be a
- * true count. New reference. */
+/* Returns the sum of several counts, any of which may be NULL or null, as a new reference. NULL:
+ * there is none, or one cannot be a true count. */
 json_t *reply_sum(const json_t *const *counts, size_t n);
-/* Each may be NULL: then what is known stays. */
+/* Sets the counts that are not NULL. */
 void reply_usage(struct reply *r, const json_t *input, const json_t *output, const json_t *cached);
 void reply_reasoning(struct reply *r, const json_t *tokens);
 void reply_cost(struct reply *r, const json_t *usd);
-/* Why it ended; class is CLASS_NONE for a whole answer, length or refused. It is over. */
+/* Ends the reply with the reason; class is CLASS_NONE for a whole answer, length or refused. */
 void reply_stop(struct reply *r, const json_t *word, enum error_class class);
-/* The reply is over, and the dialect has no event after this one: a second answer is not read. */
+/* Closes the reply if the dialect has no event after this: a second answer is not read. */
 void reply_close(struct reply *r);
-/* An error document or event, whose `error` member (or itself) says what is wrong. */
+/* Takes an error document or event, whose `error` member (or itself) says what is wrong. */
 void reply_error(struct reply *r, const json_t *doc);
 
-/* Fails by status and words alone, in failure.c. */
+/* Fails the reply. */
 void reply_fail(struct reply *r, enum error_class class, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* One word of a table that ends with a NULL word. */
+/* Is a word of a table that ends with a NULL word. */
 struct reply_word {
   const char *word;
   enum error_class class;
 };
-/* The class of a word; `otherwise` when the table does not have it. */
+/* Returns the class of a word; `otherwise` if the table lacks it. */
 enum error_class reply_word_class(const struct reply_word *table, const json_t *word,
                                   enum error_class otherwise);
 
-/* Chat completions, which llama.cpp speaks too. */
+/* Builds chat completions, which llama.cpp speaks too. */
 bool chat_build(const struct ask *ask, struct wire *wire);
 void chat_read(struct reply *r, const json_t *doc);
 

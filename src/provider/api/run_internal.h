@@ -1,12 +1,12 @@
-/* run_internal.h - one call of a model API while it runs: run.c makes its requests, run_otherwise.c
- * makes them again if a server refused one. */
+/* run_internal.h - defines one running call of a model API: run.c makes its requests,
+ * run_otherwise.c makes them again if a server refused one. */
 #ifndef SEGUE_PROVIDER_API_RUN_INTERNAL_H
 #define SEGUE_PROVIDER_API_RUN_INTERNAL_H
 
 #include "provider/api/key_command.h"
 #include "provider/api/reply.h"
 
-/* The life of a call; X(state, the states it may move to). */
+/* A call has this life; X(state, the states it may move to). */
 #define RUN_STATES(X)                                                                              \
   /* nothing was sent */                                                                           \
   X(NEW, RS(KEY) | RS(REFUSED) | RS(VERSION) | RS(THINK) | RS(ANSWER))                             \
@@ -28,7 +28,7 @@ enum run_state {
 #undef RS_ENUM
 };
 
-/* How thinking is combined with the form of an answer. */
+/* Says how thinking is combined with the form of an answer. */
 enum run_thinking {
   RUN_THINKING_PLAIN,  /* not needed, or thinking was asked for separately and none came */
   RUN_THINKING_SERVER, /* the server does both by itself */
@@ -45,33 +45,33 @@ struct api_run {
   uv_timer_t soon;                /* reports what could not even be sent */
   enum run_state state;
   struct buf key, prompt;
-  struct key_waiter waiter; /* of KEY */
+  struct key_waiter waiter; /* for KEY */
   bool key_was_kept;        /* a program printed it before this call */
   char *model;
   struct secrets *secrets;
   struct wire wire;
-  struct reply reply;   /* of THINK and ANSWER; without a dialect: none is read */
-  struct buf version;   /* the reply of VERSION */
-  struct buf thoughts;  /* the text of THINK */
-  struct buf reasoning; /* of the reply under way, as far as a log keeps it */
-  json_t *requests;     /* what was asked and answered so far, see call_result */
+  struct reply reply;   /* for THINK and ANSWER; without a dialect: none is read */
+  struct buf version;   /* reply of VERSION */
+  struct buf thoughts;  /* text of THINK */
+  struct buf reasoning; /* reasoning of the present reply, as far as a log keeps it */
+  json_t *requests;     /* requests and answers so far, see call_result */
   struct api_schema *schema;
   unsigned rungs;
   enum rung first_rung, rung;
   enum run_thinking thinking;
-  bool remember;   /* the rung under way, once the server takes it */
+  bool remember;   /* remember the present rung, once the server takes it */
   bool cancelled;  /* no further request may begin */
   json_t *without; /* names of parameters that are left out; or NULL */
   json_t *notes;   /* reported with the first callback: start reports nothing */
-  json_t *usage;   /* of all its requests so far; or NULL */
+  json_t *usage;   /* sum over its requests so far; or NULL */
   uint64_t started_ms;
-  uint64_t content_ms; /* when the reply under way brought more than signs of life */
+  uint64_t content_ms; /* time of the present reply's last content */
   struct call_result result;
 };
 
 /* --- run_key.c --- */
 
-/* The first request, with its key; false: the result says why there is none. */
+/* Makes the first request, with its key; false: the result says why there is none. */
 bool run_with_key(struct api_run *run);
 /* A server refused a kept key: asks the program for another one. False: the key was not a kept
  * one. */
@@ -87,21 +87,22 @@ void run_fail(struct api_run *run, enum error_class class, const char *fmt, ...)
 void run_end_request(struct api_run *run);
 /* Gives the result to the caller; the run is gone. */
 void run_finish(struct api_run *run);
-/* False: it cannot be asked; the result says why. */
+/* Makes a request. False: it cannot be made; the result says why. */
 bool run_ask(struct api_run *run, enum run_state state);
-/* The first request that this call needs. */
+/* Makes the first request that this call needs. */
 bool run_ask_first(struct api_run *run);
 bool run_wants_thinking(const struct api_run *run);
 
 /* --- run_otherwise.c --- */
 
-/* The rung to begin with; false: the result says why there is none. */
+/* Chooses the rung to begin with; false: the result says why there is none. */
 bool run_choose_rung(struct api_run *run);
-/* The name under which what is known of a model is remembered. */
+/* Returns the name under which facts about a model are remembered. */
 const char *run_model_key(const struct api_run *run);
-/* Names that requests go without. */
+/* Adds names of parameters that requests leave out. */
 void run_leave_out(struct api_run *run, const json_t *names);
-/* One rung down, and from there to the last one: each costs a request. False when there is none. */
+/* Steps down one rung, and from there to the last one: each costs a request. False: there is
+ * none. */
 bool run_step_down(struct api_run *run, const char *why);
 /* Repeats a refused request without a parameter, or on the next rung. False: it stays refused. */
 bool run_ask_otherwise(struct api_run *run);

@@ -9,7 +9,7 @@ enum think_state { THINK_START, THINK_INSIDE, THINK_AFTER, THINK_OUTSIDE };
 
 struct think { /* zeroed: at the start */
   enum think_state state;
-  char held[24]; /* what may still become a tag */
+  char held[24]; /* bytes that may still become a tag */
   size_t held_n;
 };
 
