@@ -13,18 +13,18 @@
 
 struct ask_stream {
   struct item_stream items;
-  struct schema *schema; /* of an array with one item, or with the items so far */
-  bool by_place;         /* what an item may be depends on its index */
+  struct schema *schema; /* for an array with one item, or with the items so far */
+  bool by_place;         /* the index decides what an item may be */
   bool json;             /* {"index","item"} a line */
   json_t *printed;
 };
 
-/* The schema's root must be an array. */
+/* Begins; the schema's root must be an array. */
 bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool json,
                      struct err *err) MUST_CHECK;
 void ask_stream_deinit(struct ask_stream *s);
 
-void ask_stream_begin(struct ask_stream *s); /* another answer */
+void ask_stream_begin(struct ask_stream *s); /* another answer begins */
 void ask_stream_piece(struct ask_stream *s, const char *p, size_t n);
 /* Prints the rest of the final value. False: what was printed is not a prefix of it, or there is no
  * value (NULL) and something was printed. */

@@ -1,6 +1,6 @@
-/* asking.h - the engine of `segue ask`: questions whose answers must fit a schema, several at once
- * on one loop. Each is a session of a workflow with one movement, with the same records and
- * recovery as any other.
+/* asking.h - runs the questions of `segue ask`, whose answers must fit a schema, several at once on
+ * one loop. Each is a session of a workflow with one movement, with the same records and recovery
+ * as any other.
  *
  *   asking_init(&a, "ask", &setup, logs, jobs, &err)       then set ctx and the callbacks
  *   signals = asking_run(&a)      calls room() until asking_close(); start questions from there
@@ -20,7 +20,7 @@ enum { ASKING_JOBS_DEFAULT = 4, ASKING_JOBS_MAX = 64 };
 
 struct asking;
 
-struct ask_job { /* one question, and what its records told */
+struct ask_job { /* a question, with what its records told */
   struct list_node in_jobs;
   struct asking *asking;
   size_t index; /* the caller's */
@@ -41,7 +41,7 @@ struct asking {
   /* More questions can be started: any number up to asking_room(), none now, or asking_close(). */
   void (*room)(void *ctx);
   void (*answered)(void *ctx, const struct ask_job *job);
-  /* A generation begins (text.p NULL), or a piece of it came. May be NULL. */
+  /* Is told that a generation begins (text.p NULL), or that a piece of it came. May be NULL. */
   void (*delta)(void *ctx, const struct ask_job *job, struct str text);
 };
 
@@ -52,7 +52,7 @@ int asking_run(struct asking *a);
 void asking_deinit(struct asking *a);
 
 size_t asking_room(const struct asking *a);
-/* False: it could not be started. */
+/* Returns false if it could not be started. */
 bool asking_start(struct asking *a, struct workflow *workflow, struct str prompt, size_t index,
                   struct err *err) MUST_CHECK;
 void asking_close(struct asking *a);
@@ -60,7 +60,7 @@ void asking_close(struct asking *a);
  * called once there is something to read. */
 bool asking_input(struct asking *a, int fd);
 
-/* As ask_told_result gives it. */
+/* Returns the result of ask_told_result. */
 json_t *ask_result(const struct ask_job *job);
 /* Prints on stderr why there is no value, with the errors and the last answer. */
 void asking_complain(const char *command, const json_t *result);

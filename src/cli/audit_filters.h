@@ -1,11 +1,12 @@
-/* audit_filters.h - the options that say which judgments count, for all commands that count. */
+/* audit_filters.h - reads the options that say which judgments count, for all commands that
+ * count. */
 #ifndef SEGUE_CLI_AUDIT_FILTERS_H
 #define SEGUE_CLI_AUDIT_FILTERS_H
 
 #include "audit/census.h"
 #include "cli/cli.h"
 
-/* Rows of a command's table of options. */
+/* These are rows of a command's table of options. */
 #define AUDIT_FILTER_OPTIONS                                                                       \
   {"since", 0, "WHEN", "judged since: 90m, 12h or 7d ago, or a date", false},                      \
       {"workflow", 0, "NAME,...", "in these workflows", false},                                    \
@@ -21,7 +22,7 @@
     "ambiguous", 0, NULL, "with a stage whose evidence named two rules", false                     \
   }
 
-/* The same for a command whose --provider and --model name who is to judge. */
+/* These serve a command whose --provider and --model name who is to judge. */
 #define AUDIT_FILTER_AGAIN_OPTIONS                                                                 \
   {"since", 0, "WHEN", "judged since: 90m, 12h or 7d ago, or a date", false},                      \
       {"workflow", 0, "NAME,...", "in these workflows", false},                                    \

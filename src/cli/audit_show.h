@@ -7,7 +7,7 @@
 
 void audit_show_screen(const struct census *c);
 void audit_show_groups(const struct census *c);
-/* RFC 4180, with a first line of names. */
+/* Prints RFC 4180, with a first line of names. */
 void audit_show_csv(const struct census *c);
 
 void audit_show_flaws(const struct flaws *f);

@@ -42,10 +42,11 @@ struct cli_command {
   bool hidden;
 };
 
-extern const struct cli_command *const cli_commands[]; /* NULL-ended, in the order of the help */
+/* NULL-terminated, in the order of the help */
+extern const struct cli_command *const cli_commands[];
 const struct cli_command *cli_find(const char *name);
 
-/* The arguments as given. Values are borrowed from argv. */
+/* Holds the arguments as given. Values are borrowed from argv. */
 struct cli_args {
   const struct cli_command *command;
   struct {
@@ -64,11 +65,11 @@ bool cli_parse(const struct cli_command *command, int argc, char **argv, size_t 
                struct cli_args *out, int *status);
 bool cli_flag(const struct cli_args *args, const char *name);
 const char *cli_value(const struct cli_args *args, const char *name); /* the last one; or NULL */
-/* --store, or SEGUE_STORE, or the configuration's `store` (after SEGUE_LOGS), if the command has
- * that option; otherwise NULL. Without --logs such a command's value of "logs" is this store, since
- * a store may be named in place of a folder. */
+/* Returns --store, or SEGUE_STORE, or the configuration's `store` (after SEGUE_LOGS), if the
+ * command has that option; otherwise NULL. Without --logs such a command's value of "logs" is this
+ * store, since a store may be named in place of a folder. */
 const char *cli_store(const struct cli_args *args);
-/* The i-th value of a repeating option, NULL after the last. */
+/* Returns the i-th value of a repeating option, NULL after the last. */
 const char *cli_values(const struct cli_args *args, const char *name, size_t i);
 
 /* main calls these around every command (output.c). cli_begin comes before anything is opened or
@@ -80,20 +81,20 @@ int cli_end(const char *command, int status) MUST_CHECK;
 
 /* Prints text from outside on one line, made safe for a terminal (buf_safe). */
 void cli_put_safe(FILE *out, const char *text);
-/* False: what was given with `flag` is not UTF-8, so no record could hold it. */
+/* Returns false if the value of `flag` is not UTF-8, so that no record could hold it. */
 bool cli_is_utf8(const char *flag, const char *text, struct err *err) MUST_CHECK;
 
-/* From now on each error is also printed on standard output: {"error":{"message", "file", "line",
- * "column"}} on a line. For commands that were called with --json. */
+/* Prints each error from now on also on standard output, one line each: {"error":{"message",
+ * "file", "line", "column"}}. For commands that were called with --json. */
 void cli_errors_as_json(bool on);
 void cli_tell_json(const struct err *err);     /* does so when it is on */
 json_t *cli_error_json(const struct err *err); /* {"message", ...}: a new reference */
 /* Prints "segue COMMAND: message" and returns the status for that error. */
 int cli_fail(const char *command, const struct err *err);
-/* file:line:column: text, the line itself, and a caret. */
+/* Prints file:line:column: text, the line itself, and a caret. */
 void cli_print_file_error(const struct err *err, const char *severity);
-/* The line that an error in a file points at, and the byte of its column in *at; false when it
- * cannot be read. */
+/* Reads the line that an error in a file points at, and the byte of its column into *at; false if
+ * it cannot be read. */
 bool cli_line_of(const struct err *err, struct buf *line, size_t *at) MUST_CHECK;
 void cli_print_help(const struct cli_command *command);
 
@@ -111,7 +112,7 @@ bool cli_colours(int fd);
 const char *cli_paint(bool colours, enum colour colour); /* the escape, or "" */
 int cli_columns(int fd); /* COLUMNS, else the terminal's width, else 80 within limits.h */
 
-/* Columns for help on standard output: the terminal's, and no more than can be read well. */
+/* Returns the columns for help on standard output: the terminal's, but no more than reads well. */
 size_t cli_help_columns(void);
 
 /* Appends the words of a text without line ends. A word that would pass `columns` begins a new line

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* words: everything after "segue" up to the cursor; the last word, perhaps empty, is being typed.
- * Prints the completions that begin like it. */
+/* Prints the completions of the last word. words: everything after "segue" up to the cursor; the
+ * last word, perhaps empty, is being typed. */
 void complete_words(char *const *words, size_t count, FILE *out);
 
 #endif

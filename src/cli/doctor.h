@@ -1,4 +1,4 @@
-/* doctor.h - findings of segue doctor, and its report on backends. */
+/* doctor.h - collects the findings of segue doctor, and its report on backends. */
 #ifndef SEGUE_CLI_DOCTOR_H
 #define SEGUE_CLI_DOCTOR_H
 

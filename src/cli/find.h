@@ -1,17 +1,17 @@
-/* find.h - the log that a word on the command line means, and a path as short as it can be shown.
- */
+/* find.h - finds the log that a word on the command line means, and shortens paths for display. */
 #ifndef SEGUE_CLI_FIND_H
 #define SEGUE_CLI_FIND_H
 
 #include "store/store.h"
 
-/* The word is a path, an id, a unique prefix of one, or `last`. logs: --logs or NULL. `last`
- * without a folder is the session started last, wherever it is. If the log folder does not have it,
- * the daemon is asked; with socket (--socket or NULL) that daemon alone. */
+/* Finds a log. The word is a path, an id, a unique prefix of one, or `last`. logs: --logs or NULL.
+ * `last` without a folder is the session started last, wherever it is. If the log folder does not
+ * have it, the daemon is asked; with socket (--socket or NULL) only that daemon. */
 bool find_session(const char *word, const char *logs, const char *socket, struct store_ref *ref,
                   struct err *err) MUST_CHECK;
 
-/* Is the word a folder, or the address of a shared store? Else it means one log. */
+/* Returns whether the word is a folder, or the address of a shared store; otherwise it means one
+ * log. */
 bool find_is_store(const char *word);
 
 /* Receives what a word means: a folder of logs (or a whole store), or one log. False: err is set,
@@ -23,16 +23,16 @@ struct find_each {
 };
 bool find_take(const char *word, const char *logs, const struct find_each *each,
                struct err *err) MUST_CHECK;
-/* Takes each word in order; without words the log folder, which need not exist unless `logs` names
- * it. */
+/* Takes each word in order; without words it takes the log folder, which need not exist unless
+ * `logs` names it. */
 bool find_take_all(char *const *words, size_t count, const char *logs, const struct find_each *each,
                    struct err *err) MUST_CHECK;
 
 /* Reads --since as select_since does; NULL changes nothing. */
 bool find_since(const char *text, int64_t *since_ms, struct err *err) MUST_CHECK;
 
-/* Returns what a command finds this log by: the beginning of its id, as `ls` prints it, if it is in
- * the usual folder; otherwise find_shown. Points into `path` or `id`. */
+/* Returns the word by which a command finds this log: the beginning of its id, as `ls` prints it,
+ * if it is in the usual folder; otherwise find_shown. Points into `path` or `id`. */
 const char *find_word_for(const char *path, char id[STORE_ID_BYTES]);
 
 /* Shortens a path below the current folder by that folder's name. Points into `path`. */

@@ -1,4 +1,4 @@
-/* help_key.h - what a key of a workflow means, from the one table of keys (core/keys.h). */
+/* help_key.h - explains a key of a workflow, from the one table of keys (core/keys.h). */
 #ifndef SEGUE_CLI_HELP_KEY_H
 #define SEGUE_CLI_HELP_KEY_H
 
@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-/* Appends the help for the key, for each place that has one of this name. False: there is none;
- * *near (unless near is NULL) is then a similar name, or NULL. */
+/* Appends the help for the key, for each place with a key of this name. False: there is none; *near
+ * (unless near is NULL) is then a similar name, or NULL. */
 bool help_key(struct buf *out, const char *name, const char **near) MUST_CHECK;
 
 /* Finds the last "KEY:" in a workflow's line that begins at or before byte `at`, such as an error's

@@ -11,7 +11,7 @@
         "the value of one of the workflow's params; NAME=@FILE reads it from a file", true         \
   }
 
-/* Puts the values that were given into `inputs`. */
+/* Puts the given values into `inputs`. */
 bool inputs_read(const struct cli_args *args, json_t *inputs, struct err *err) MUST_CHECK;
 
 /* Asks for each param of the file that has neither a value nor a default, if standard input and

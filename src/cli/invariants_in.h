@@ -13,14 +13,14 @@ struct invariants_in {
   struct invariants *compiled; /* owned; NULL: none */
 };
 
-/* All of --invariants FILE (JSON or YAML, a list), then all of --invariant EXPR. Questions to a
- * model are refused: `why` says what to do instead. Prints what is wrong with an expression and
+/* Loads all of --invariants FILE (JSON or YAML, a list), then all of --invariant EXPR. Questions to
+ * a model are refused: `why` says what to do instead. Prints the faults of an expression and
  * returns false with err set. */
 bool invariants_in_load(struct invariants_in *in, const struct cli_args *args,
                         struct err *err) MUST_CHECK;
 void invariants_in_deinit(struct invariants_in *in);
 
-/* For a list from data: NULL and an error in `errs` if it is not a list of expressions. */
+/* Compiles a list from data. NULL, with an error in `errs`: it is not a list of expressions. */
 struct invariants *invariants_in_of_line(const json_t *list, struct schema_errors *errs) MUST_CHECK;
 
 /* Runs the expressions and then, if those and the schema hold, the commands one by one. SCHEMA_OK,

@@ -1,4 +1,4 @@
-/* json_io.h - JSON as commands read and write it.
+/* json_io.h - reads and writes JSON for commands.
  *
  * Reading is jscan's: everything RFC 8259 allows, which is more than jansson's own reader accepts
  * (lone surrogates become U+FFFD, integers beyond 64 bits become reals, \u0000 is kept). A value
@@ -15,8 +15,8 @@
 /* a document, a schema or a text given whole; as long as a line of NDJSON (ndjson_in.h) */
 #define JSON_IO_BYTES (64u * 1024u * 1024u)
 
-/* Reads one value with nothing but white space around it: a new reference, or NULL with the place.
- * The error shows `name`. */
+/* Reads one value with only white space around it: a new reference, or NULL with the place. The
+ * error shows `name`. */
 json_t *json_io_parse(const char *name, struct str text, struct err *err) MUST_CHECK;
 
 enum json_io_kind {
@@ -24,7 +24,7 @@ enum json_io_kind {
   JSON_IO_SCHEMA, /* also YAML when the text does not begin as JSON does */
 };
 
-/* The whole file, or standard input when path is "-". */
+/* Reads a whole file, or standard input if path is "-". */
 json_t *json_io_file(const char *path, enum json_io_kind kind, struct err *err) MUST_CHECK;
 json_t *json_io_text(const char *name, struct str text, enum json_io_kind kind,
                      struct err *err) MUST_CHECK;

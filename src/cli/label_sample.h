@@ -14,7 +14,7 @@ struct label_sample {
   const struct draw *draw;
   const struct store *store;
   const char *by; /* who answers */
-  bool blind;     /* the verdict is shown only afterwards */
+  bool blind;     /* show the verdict only afterwards */
 };
 
 bool label_sample_run(const struct label_sample *s, struct err *err) MUST_CHECK;

@@ -1,6 +1,6 @@
-/* lint_report.h - what lint found, in the formats of others: workflow commands of GitHub Actions
- * (docs.github.com, "Workflow commands": ::error file=,line=,col=::message, a line each) and SARIF
- * 2.1.0 (OASIS), which code scanning and editors read: one document for all files.
+/* lint_report.h - prints lint's findings in the formats of others: workflow commands of GitHub
+ * Actions (docs.github.com, "Workflow commands": ::error file=,line=,col=::message, a line each)
+ * and SARIF 2.1.0 (OASIS), which code scanning and editors read: one document for all files.
  *
  *   lint_report_github(path, &errors, &warnings)               a file's lines, at once
  *   lint_report_sarif(results, path, &errors, &warnings)       adds to a JSON array
@@ -18,7 +18,7 @@ void lint_report_github(const char *path, const struct err_list *errors,
                         const struct err_list *warnings);
 void lint_report_sarif(json_t *results, const char *path, const struct err_list *errors,
                        const struct err_list *warnings);
-/* Takes the array. */
+/* Prints the document; takes the array. */
 void lint_report_sarif_end(json_t *results);
 
 #endif

@@ -1,5 +1,5 @@
-/* live.h - the live part of the terminal while a session runs: a line for each open turn, redrawn
- * in place, and with -v the agent's words above them.
+/* live.h - draws the live part of the terminal while a session runs: a line for each open turn,
+ * redrawn in place, and with -v the agent's words above them.
  *
  *   live_init(&live, &look, verbose)   off unless look is a terminal
  *   live_draw(&live, &summary)         again and again
@@ -17,7 +17,7 @@ struct live {
   int rows; /* drawn; the cursor is in the last one */
   unsigned tick;
   struct buf words; /* words without a line end yet */
-  long call;        /* whose they are */
+  long call;        /* the call that they are from */
 };
 
 void live_init(struct live *live, const struct turns_look *look, bool verbose);
@@ -27,7 +27,7 @@ void live_draw(struct live *live, const struct summary *s);
 /* Takes an agent's words as they come: whole lines are printed, the last one is drawn while it
  * grows. Does nothing without -v. */
 void live_text(struct live *live, long call, struct str text);
-/* The call has no more words: an unfinished line is printed. */
+/* Notes that the call has no more words: an unfinished line is printed. */
 void live_text_over(struct live *live);
 
 #endif

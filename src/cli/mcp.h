@@ -1,9 +1,9 @@
-/* mcp.h - segue as a server of the Model Context Protocol on standard input and output, in both of
- * its eras: the handshake of 2025-11-25 and before, and 2026-07-28, which has none
+/* mcp.h - makes segue a server of the Model Context Protocol on standard input and output, in both
+ * of its eras: up to 2025-11-25 with a handshake, and 2026-07-28 without one
  * (modelcontextprotocol.io, specification).
  *
- * A tool is a command of segue with its words (mcp_tools.c): the same program runs it, so that a
- * client sees exactly what a person would. */
+ * A tool is a command of segue with its words (mcp_tools.c): the same program runs it, so a client
+ * sees exactly what a person would. */
 #ifndef SEGUE_CLI_MCP_H
 #define SEGUE_CLI_MCP_H
 
@@ -18,7 +18,7 @@ struct mcp_param {
   const char *name; /* NULL ends the list */
   enum mcp_place place;
   const char *type;   /* string, integer, boolean, object */
-  const char *option; /* of MCP_OPTION, MCP_REPEATED, MCP_FLAG, MCP_FILE: without dashes */
+  const char *option; /* for MCP_OPTION, MCP_REPEATED, MCP_FLAG, MCP_FILE: without dashes */
   bool required;
   const char *description;
 };
@@ -33,7 +33,7 @@ struct mcp_tool {
 
 extern const struct mcp_tool mcp_tools[];
 
-/* The answer to one message: a new reference; NULL for a notification, which has none. */
+/* Returns the answer to one message as a new reference; NULL for a notification, which has none. */
 json_t *mcp_answer(const json_t *message);
 
 #endif

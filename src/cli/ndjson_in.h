@@ -15,20 +15,21 @@
 
 #include <jansson.h>
 
-/* One line. A text of LIMIT_OUTPUT_BYTES, what one call may say, fits with its JSON escapes. */
+/* Limits one line. A text of LIMIT_OUTPUT_BYTES, what one call may say, fits with its JSON
+ * escapes. */
 #define NDJSON_LINE_BYTES (64u * 1024u * 1024u)
 
 struct ndjson_in {
   int fd;
   bool owned; /* fd is ours to close */
   struct buf buffer;
-  size_t start;              /* in the buffer, of what was not given out yet */
-  unsigned long long number; /* of the line given out last, from 1, blank ones counted */
+  size_t start;              /* start, in the buffer, of what was not returned yet */
+  unsigned long long number; /* number of the last returned line, from 1, counting blank ones */
   bool eof, too_long;
   int error; /* errno of a failed read, 0 */
 };
 
-/* NULL and "-" are standard input. A folder is an error. */
+/* Opens a file; NULL and "-" are standard input. A folder is an error. */
 bool ndjson_in_open(struct ndjson_in *in, const char *path, struct err *err) MUST_CHECK;
 bool ndjson_in_next(struct ndjson_in *in, struct str *line);
 bool ndjson_in_idle(const struct ndjson_in *in);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct program {
-  char *const *argv;      /* NULL-ended; argv[0] is looked for in PATH */
+  char *const *argv;      /* NULL-terminated; argv[0] is looked for in PATH */
   struct str input;       /* its standard input */
   unsigned timeout_s;     /* then it gets SIGTERM; 0: none */
   struct buf out, errors; /* set by program_run: at most PROGRAM_OUTPUT_BYTES of each. buf_deinit */
@@ -18,7 +18,7 @@ struct program {
 
 enum { PROGRAM_OUTPUT_BYTES = 4 * 1024 * 1024 };
 
-/* False: it could not be run. Safe from several threads. */
+/* Runs the program. False: it could not be run. Safe from several threads. */
 bool program_run(struct program *p, struct err *err) MUST_CHECK;
 
 #endif

@@ -20,13 +20,13 @@ struct rejudge_turn {
 };
 
 struct rejudge_turns {
-  struct census *census; /* whose filters and names count; borrowed */
+  struct census *census; /* applies its filters and names; borrowed */
   struct store source;
   bool has_source;
   struct rejudge_turn *list;
   size_t count, room;
-  uint64_t passed_over, unsound; /* judgments that needed no judge; logs */
-  int64_t calls, cost_nano;      /* of the judging of all */
+  uint64_t passed_over, unsound; /* judgments that needed no judge; unsound logs */
+  int64_t calls, cost_nano;      /* used by all judgings together */
   struct rows rows;
 };
 

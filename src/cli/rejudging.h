@@ -1,12 +1,12 @@
-/* rejudging.h - judges recorded turns again, several at once: the running part of `segue rejudge`.
- * Each judgment is a session of its own in the store `into`.
+/* rejudging.h - judges recorded turns again, several at once, for `segue rejudge`. Each judgment is
+ * a session of its own in the store `into`.
  *
  *   struct rejudging r = {...}; rejudging_run(&r, &err)
  *
- * Turns that already have a verdict in `verdicts` are skipped. Sessions that were left unfinished
- * come first: they go on, or are cancelled when their text is missing or another has judged. After
- * a bound is met or a signal came, no new session begins; a signal also stops the running ones,
- * otherwise they finish. */
+ * Turns that already have a verdict in `verdicts` are skipped. Unfinished sessions come first: they
+ * are continued, or cancelled if their text is missing or another has judged. After a limit is
+ * reached or a signal came, no new session begins; a signal also stops the running ones, otherwise
+ * they finish. */
 #ifndef SEGUE_CLI_REJUDGING_H
 #define SEGUE_CLI_REJUDGING_H
 
@@ -17,14 +17,14 @@
 #include "cli/setup.h"
 #include "host/several.h"
 
-/* instead of a rule's number; unreadable: it was tried, and is not tried again */
+/* Stand in for a rule's number; unreadable: it was tried, and is not tried again. */
 enum { REJUDGE_OPEN = -2, REJUDGE_UNREADABLE = REJUDGED_UNDECIDED };
 
 struct rejudging_left { /* a session in `into` */
   char id[STORE_ID_BYTES];
   size_t turn; /* in `turns` */
   long repeat;
-  bool judged; /* it lacks nothing but its end */
+  bool judged; /* it lacks only its end */
 };
 
 struct rejudging {
@@ -36,29 +36,30 @@ struct rejudging {
   long repeat;
   bool permute;
   size_t concurrency;
-  int64_t max_calls, max_cost_nano; /* 0: without */
-  const struct rejudge_turn *turns; /* by session */
+  int64_t max_calls, max_cost_nano; /* 0: no limit */
+  const struct rejudge_turn *turns; /* sorted by session */
   size_t count;
   long *verdicts; /* `repeat` for each turn */
   const struct rejudging_left *left;
   size_t left_count;
-  /* One more is done. method: NULL if it could not be judged; why then says why not. */
+  /* Is told of each finished judgment. method NULL: the turn could not be judged; why then says why
+   * not. */
   void (*told)(void *ctx, size_t turn, long repeat, const char *method, const char *why);
   void *ctx;
-  /* from here on its own */
+  /* The rest is internal. */
   struct several several;
   struct watcher watcher;
   struct list jobs, cases;
   size_t left_next;
-  size_t next; /* turn whose log was not read yet */
+  size_t next; /* first turn whose log was not read yet */
   int64_t calls, cost_nano;
-  int64_t waits_until_ms; /* real time; the last wait that was told */
+  int64_t waits_until_ms; /* real time; end of the last wait reported */
   uint64_t unsound;       /* turns of logs that could not be read */
   bool bounded, stopped, closing;
   struct err failed;
 };
 
-/* False: it could not continue; what was already judged stays. */
+/* Returns false if it could not continue; what was already judged stays. */
 bool rejudging_run(struct rejudging *r, struct err *err) MUST_CHECK;
 
 #endif

@@ -20,7 +20,7 @@ struct session_removal {
   bool only_told;   /* ids are printed, and nothing is removed */
   int64_t since_ms; /* sessions changed later stay */
   long removed;
-  json_t *blobs; /* of removed logs: a set of names; the caller's */
+  json_t *blobs; /* set of blobs that removed logs name; the caller's */
 };
 
 bool removal_take(struct session_removal *r, const struct store_ref *ref,

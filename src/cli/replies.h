@@ -15,9 +15,9 @@ struct replies {
   bool has;
 };
 
-/* changed: gets the member `scenario`. */
+/* Takes a scenario; `changed` gets the member `scenario`. */
 bool replies_take(struct replies *r, const char *path, json_t *changed, struct err *err) MUST_CHECK;
-/* False: it is gone, or has changed. */
+/* Returns false if the scenario is gone or has changed. */
 bool replies_find(struct replies *r, const json_t *config, struct err *err) MUST_CHECK;
 const struct scenario *replies_scenario(const struct replies *r); /* NULL: there is none */
 void replies_deinit(struct replies *r);

@@ -1,5 +1,5 @@
-/* replying.h - an answer from the command line, given to the daemon that keeps the session or,
- * without one, written to its log. */
+/* replying.h - gives an answer from the command line to the daemon that keeps the session or,
+ * without one, writes it to the session's log. */
 #ifndef SEGUE_CLI_REPLYING_H
 #define SEGUE_CLI_REPLYING_H
 
@@ -7,11 +7,11 @@
 
 #include <jansson.h>
 
-/* action: answer, approve or reject; body: as in its request. Prints the result and returns the
- * exit status. */
+/* Sends an answer. action: answer, approve or reject; body: as in its request. Prints the result
+ * and returns the exit status. */
 int replying_run(const struct cli_args *args, const char *action, const json_t *body);
 
-/* The options of all three. */
+/* All three have these options. */
 #define REPLYING_OPTIONS                                                                           \
   {"name", 0, "NAME", "who is answering (default: your user name)", false},                        \
       {"question", 0, "N", "answer only if this is the question: its record (from inbox --json)",  \

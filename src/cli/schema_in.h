@@ -25,8 +25,9 @@ enum {
   REGISTRY_IN_DOCUMENTS = 256, /* documents kept for later schemas of a batch */
   REGISTRY_IN_URI_BYTES = 4096,
   SCHEMA_CACHE_COUNT = 64,
-  SCHEMA_CACHE_BYTES = 8 * 1024 * 1024, /* of the kept schemas as text; a program is some 10 times
-                                           as large; one larger schema is kept alone */
+  /* size of the kept schemas as text; a program is some 10 times as large; one larger schema is
+   * kept alone */
+  SCHEMA_CACHE_BYTES = 8 * 1024 * 1024,
 };
 
 struct registry_in {
@@ -45,7 +46,7 @@ struct registry_in {
   struct err err; /* the last document found that could not be read; code 0: none */
 };
 
-/* "PREFIX=DIR", borrowed. */
+/* Adds "PREFIX=DIR", borrowed. */
 bool registry_in_add(struct registry_in *r, const char *text, struct err *err) MUST_CHECK;
 const struct schema_registry *registry_in_schemas(struct registry_in *r);
 void registry_in_deinit(struct registry_in *r);
@@ -61,14 +62,14 @@ struct schema_cache {
   uint64_t clock;
 };
 
-/* NULL: not a schema, `errs` and `status` say why. */
+/* Returns NULL if it is not a schema; `errs` and `status` say why. */
 const struct schema *schema_cache_get(struct schema_cache *cache, const json_t *doc,
                                       const struct schema_opts *opts, struct schema_errors *errs,
                                       enum schema_status *status) MUST_CHECK;
 void schema_cache_deinit(struct schema_cache *cache);
 
-/* A file, - for standard input, or the name of a schema that is compiled in (schemas/presets/ and
- * schemas/), if no file has it. NULL: `err` says why, with line and column. */
+/* Reads a file, standard input for -, or the compiled-in schema of that name (schemas/presets/ and
+ * schemas/) if no such file exists. NULL: `err` says why, with line and column. */
 json_t *schema_in_read(const char *word, struct err *err) MUST_CHECK;
 /* Finds one of segue's own formats (schemas/: workflow, session-log, judgment, ...) as compiled in;
  * NULL: there is none of that name, or a file has that name. */
@@ -83,11 +84,11 @@ bool schema_draft_uri(const char *name, const char **uri) MUST_CHECK;
 void schema_line_print(FILE *to, const char *file, const char *place, const char *message);
 void schema_errors_print(FILE *to, const char *file, const struct schema_errors *errs);
 
-/* [{"path","pointer","keyword","message"}], never NULL */
+/* Returns [{"path","pointer","keyword","message"}], never NULL. */
 json_t *schema_errors_json(const struct schema_errors *errs);
 
-/* A line's own schema: the schema itself or the name of a preset, never a path, since lines are
- * data and open no files. A new reference, or NULL. */
+/* Returns a line's own schema: the schema itself or the preset of that name, never a path, since
+ * lines are data and open no files. A new reference, or NULL. */
 json_t *schema_in_line(json_t *schema, struct err *err) MUST_CHECK;
 
 #endif

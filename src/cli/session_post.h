@@ -1,23 +1,23 @@
-/* session_post.h - requests to the daemon about one session, and the members of their bodies that
- * flags stand for. Commands that work without a daemon read the flags here too. A flag that was not
- * given adds no member. */
+/* session_post.h - sends requests about one session to the daemon, and fills their bodies from
+ * flags. Commands that work without a daemon read the flags here too. A flag that was not given
+ * adds no member. */
 #ifndef SEGUE_CLI_SESSION_POST_H
 #define SEGUE_CLI_SESSION_POST_H
 
 #include "cli/cli.h"
 #include "daemon/client.h"
 
-/* POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body may be NULL. False: err says why,
- * or why the daemon refused. Deinit the reply in any case. */
+/* Sends POST /v1/sessions/WORD/ACTION. socket: --socket or NULL. body may be NULL. False: err says
+ * why, or why the daemon refused. Deinit the reply in any case. */
 bool session_post(const char *socket, const char *word, const char *action, const json_t *body,
                   struct client_reply *reply, struct err *err) MUST_CHECK;
-/* The same with the word and the flags --socket, --scenario, --logs, --json and --quiet; prints the
- * answer or what failed, and returns the exit status. */
+/* Does the same with the word and the flags --socket, --scenario, --logs, --json and --quiet;
+ * prints the answer or the error, and returns the exit status. */
 int session_post_told(const struct cli_args *args, const char *action, json_t *body);
-/* The id in its answer, "" for none. */
+/* Returns the id in the answer, "" for none. */
 const char *session_post_id(const struct client_reply *reply);
 
-/* The daemon runs in another folder, so every path is sent absolute. */
+/* Adds a path, always absolute, because the daemon runs in another folder. */
 bool body_path(json_t *body, const char *key, const char *flag, const char *path,
                struct err *err) MUST_CHECK;
 /* Adds a member with the flag's name, with _ for -. */
@@ -25,17 +25,17 @@ bool body_text(const struct cli_args *args, json_t *body, const char *flag,
                struct err *err) MUST_CHECK;
 bool body_number(const struct cli_args *args, json_t *body, const char *flag, const char *key,
                  struct err *err) MUST_CHECK;
-/* --provider P and MOVEMENT=P. */
+/* Adds --provider P and MOVEMENT=P. */
 bool body_providers(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 
-/* The flags of a person who takes a session further or begins another from it. */
+/* A person who continues a session, or begins another from it, has these flags. */
 #define BODY_STEER_OPTIONS                                                                         \
   {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
       {"model", 'm', "MODEL", "model for all agent movements", false},                             \
       {"judge-provider", 0, "P", "backend for all judges", false}, {                               \
     "max-movements", 0, "N|infinite", "the most turns, including those before", false              \
   }
-/* --add-budget UNIT=N, MOVEMENT.UNIT=N. */
+/* Adds --add-budget UNIT=N, MOVEMENT.UNIT=N. */
 bool body_budget(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 bool body_steer(const struct cli_args *args, json_t *body, struct err *err) MUST_CHECK;
 

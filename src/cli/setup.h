@@ -1,4 +1,4 @@
-/* setup.h - from words on the command line to what a session needs: the workflow, the resolved
+/* setup.h - turns words on the command line into what a session needs: the workflow, the resolved
  * configuration, the scenario, the working directory. Used by run, prompt and lint. */
 #ifndef SEGUE_CLI_SETUP_H
 #define SEGUE_CLI_SETUP_H
@@ -14,9 +14,9 @@ struct setup {
   struct provider_registry *registry;
   struct workflow *workflow;
   struct workflow_marks *marks; /* places in its file */
-  json_t *config;               /* of session_start */
+  json_t *config;               /* session_start's */
   json_t *inputs;               /* for the workflow's params: name -> text */
-  bool starts;                  /* a session is to begin: no param may lack its value */
+  bool starts;                  /* a session is to begin, so no param may lack its value */
   json_t *facets; /* the files that the workflow's facets came from; see workflow/facets.h */
   struct scenario scenario;
   bool has_scenario;
@@ -24,7 +24,7 @@ struct setup {
   char workflow_path[1024]; /* absolute */
 };
 
-/* The flags that run, prompt and judge share; see their tables. */
+/* Run, prompt and judge share these flags; see their tables. */
 #define SETUP_OPTIONS                                                                              \
   {"provider", 'p', "P|MOVEMENT=P", "backend for all agent movements, or for one", true},          \
       {"model", 'm', "MODEL", "model for all agent movements", false},                             \
@@ -33,7 +33,7 @@ struct setup {
     "cwd", 'C', "DIR", "where agents work (default: here)", false                                  \
   }
 
-/* The flags of run and submit that say where a session works. */
+/* Run and submit say with these flags where a session works. */
 #define SETUP_PLACE_OPTIONS                                                                        \
   {"workspace", 'W', "WORD", "here, or worktree: a git worktree on its own branch", false},        \
       {"commit", 0, "WHEN", "commit the work: off, movement or end", false},                       \
@@ -42,14 +42,14 @@ struct setup {
     "no-lock", 0, NULL, "edit even if another session is editing the same folder", false           \
   }
 
-/* And run and submit, with a shared store: which workers may take the session. */
+/* Run and submit, with a shared store, say with these which workers may take the session. */
 #define SETUP_ON_OPTION                                                                            \
   {                                                                                                \
     "on", 0, "LABEL[,LABEL]",                                                                      \
         "in a shared store: let workers with these labels take it (default: this machine)", false  \
   }
 
-/* Takes everything from the flags but the workflow. False: a message was printed, and *status is
+/* Takes from the flags everything except the workflow. False: a message was printed, and *status is
  * the exit status. */
 bool setup_flags(struct setup *setup, const struct cli_args *args, int *status);
 /* Loads, lints and builds the workflow, and keeps its path. `word` is a path, or the name of a
@@ -60,7 +60,7 @@ bool setup_load(struct setup *setup, const char *word, struct err_list *errors,
  * preflight_warn. */
 bool setup_workflow(struct setup *setup, const struct cli_args *args, const char *path,
                     bool warnings, int *status);
-/* Does this entry of `facets` belong to that movement, or with NULL to any? */
+/* Returns whether this entry of `facets` belongs to that movement, or with NULL to any. */
 bool setup_has_facet(const json_t *entry, const char *movement);
 /* Prints a line for each file that a facet came from: for one movement, or with NULL for all. */
 void setup_print_facets(const struct setup *setup, const char *movement, FILE *out);
@@ -81,7 +81,7 @@ bool setup_options(const struct cli_args *args, json_t *config, struct err *err)
 /* Puts SETUP_PLACE_OPTIONS into the config, or the body of a request. */
 bool setup_place(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 
-/* --on into the config, or the body of a request; of a session that begins here also what the
+/* Puts --on into the config, or the body of a request; for a session that begins here also what the
  * user's shared_paths say of its folder. */
 bool setup_on(const struct cli_args *args, json_t *config, struct err *err) MUST_CHECK;
 bool setup_on_here(struct setup *setup, const struct cli_args *args, struct err *err) MUST_CHECK;

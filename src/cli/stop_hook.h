@@ -17,15 +17,15 @@
 struct stop_hook {
   const char *gate;                 /* a command line for sh; or NULL */
   const char *gate_timeout;         /* such as 10m */
-  const char *const *rules;         /* the first lets it stop; NULL-ended */
+  const char *const *rules;         /* NULL-terminated; the first lets it stop */
   const char *judge, *model, *logs; /* or NULL */
-  unsigned most;                    /* after this many refusals in a row it may stop all the same */
+  unsigned most;                    /* after this many refusals in a row it may stop anyway */
 };
 
 enum stop_verdict { STOP_MAY, STOP_MUST_GO_ON, STOP_UNKNOWN };
 
-/* `event`: what the client wrote. why: for the agent (go on) or the person (unknown). False: the
- * event is not one, or no session could be run. */
+/* Judges. `event`: what the client wrote. why: for the agent (continue) or the person (unknown).
+ * False: this is no such event, or no session could be run. */
 bool stop_hook_judge(const struct stop_hook *hook, const json_t *event, enum stop_verdict *verdict,
                      struct buf *why, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* terminal_ask.h - asks the person at the terminal what a session wants to know, while it runs.
+/* terminal_ask.h - asks the person at the terminal a session's questions, while it runs.
  *
  *   terminal_ask_init(&a, &solo, &live)       before the session: it does not stop for questions
  *   terminal_ask_look(&a, seq)                records up to seq are durable: is something asked?
@@ -20,11 +20,11 @@ struct terminal_ask {
   struct buf typed;
 };
 
-/* Somebody sits at both ends. */
+/* Returns true if a person is at both ends of the terminal. */
 bool terminal_ask_can(void);
 void terminal_ask_init(struct terminal_ask *a, struct solo *solo, struct live *live);
 void terminal_ask_look(struct terminal_ask *a, uint64_t seq);
-/* A question is shown: nothing else is drawn meanwhile. */
+/* Returns true if a question is shown: nothing else is drawn meanwhile. */
 bool terminal_ask_shows(const struct terminal_ask *a);
 void terminal_ask_close(struct terminal_ask *a);
 

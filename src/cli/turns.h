@@ -1,4 +1,4 @@
-/* turns.h - the line of one turn and the closing line, as `run`, `resume` and `show` print them. */
+/* turns.h - prints the line of one turn and the closing line, for `run`, `resume` and `show`. */
 #ifndef SEGUE_CLI_TURNS_H
 #define SEGUE_CLI_TURNS_H
 
@@ -7,24 +7,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* How lines are drawn. */
+/* Says how lines are drawn. */
 struct turns_look {
   bool colours;
   bool terminal; /* otherwise a pipe: no width matters */
   int columns;
-  int names; /* columns of names of movements, where there is room */
+  int names; /* width of movements' names in columns, where there is room */
 };
 /* Looks at that descriptor; names is filled in when they are known (summary.names). */
 struct turns_look turns_look_of(int fd);
 
-/* Ends the line with duration, tokens and cost; on a terminal without room they get a line of their
- * own. */
+/* Prints the line with duration, tokens and cost at its end; on a terminal without room they get a
+ * line of their own. */
 void turns_print(FILE *out, const struct turn_line *line, const struct turns_look *look);
-/* "COMPLETE  5 turns  when 2 ...  path" and why it stopped, if it did. */
+/* Prints "COMPLETE  5 turns  when 2 ...  path", and why it stopped, if it did. */
 void turns_print_end(FILE *out, const struct summary *s, const char *path,
                      const struct turns_look *look);
-/* The live line of a turn on a terminal: spinner, movement, what runs, tool, tokens, how long, and
- * how long ago it was heard. No newline. now_ms: real time. */
+/* Appends the live line of a turn on a terminal: spinner, movement, what runs, tool, tokens, how
+ * long, and how long ago it was heard. No newline. now_ms: real time. */
 void turns_live(struct buf *out, const struct turn_line *line, unsigned tick, int64_t now_ms,
                 const struct turns_look *look);
 /* Returns the exit status for the session's status. */

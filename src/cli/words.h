@@ -1,8 +1,8 @@
-/* words.h - the agents' words in a session that another process runs, for show --follow -v: as they
- * come if a daemon runs it, otherwise each answer once it is complete.
+/* words.h - shows the agents' words in a session that another process runs, for show --follow -v:
+ * as they come if a daemon runs it, otherwise each answer once it is complete.
  *
  *   words_init(&w, socket, &summary, &live)     all borrowed; socket: --socket or NULL
- *   words_hear(&w, seen_seq)                    what came; seen_seq: of the record read last
+ *   words_hear(&w, seen_seq)                    what came; seen_seq: seq of the record read last
  *   words_note(&w, record, seen_seq)            it was read
  *   words_deinit(&w) */
 #ifndef SEGUE_CLI_WORDS_H
@@ -19,9 +19,10 @@ struct spoken {
   struct summary *summary;
   struct live *live;
   bool begun; /* earlier words are not shown */
-  long heard; /* the call whose words came last */
-  /* Calls by their number, 0 a free place, the oldest the next one: */
-  long ended[WORDS_CALLS], asides[WORDS_CALLS]; /* late words are no news; not of the work itself */
+  long heard; /* the last call that was heard */
+  /* These hold calls by number (0: a free place; the oldest is replaced next): finished ones, whose
+   * late words are no news, and those that are not the work itself. */
+  long ended[WORDS_CALLS], asides[WORDS_CALLS];
   unsigned next_ended, next_aside;
 };
 

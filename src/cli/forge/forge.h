@@ -1,5 +1,5 @@
-/* forge.h - a repository's issues and pull requests, through the forge's own program, gh or glab,
- * which holds the login. segue never sees a token, and no agent comes near one.
+/* forge.h - reaches a repository's issues and pull requests through the forge's own program, gh or
+ * glab, which holds the login. segue never sees a token, and no agent comes near one.
  *
  *   forge_find(&f, folder, remote, &err)    which program, which remote
  *   forge_read(&f, FORGE_ISSUE, 12, &item, &err)
@@ -21,13 +21,13 @@
 enum forge_kind { FORGE_ISSUE, FORGE_PR };
 
 struct forge {
-  char *folder; /* of the repository */
+  char *folder; /* folder of the repository */
   char *remote; /* its name */
   char *url;    /* address to push to */
   bool is_glab; /* otherwise gh */
 };
 
-/* remote: NULL: origin, or the only one. */
+/* Finds the forge. remote NULL: origin, or the only one. */
 bool forge_find(struct forge *f, const char *folder, const char *remote,
                 struct err *err) MUST_CHECK;
 void forge_deinit(struct forge *f);
@@ -36,12 +36,12 @@ struct forge_item {
   enum forge_kind kind;
   long number;
   json_t *title, *body, *author, *url; /* texts, or NULL */
-  json_t *head;                        /* of a pull request: its branch */
+  json_t *head;                        /* a pull request's branch */
   json_t *said;                        /* array of {by, text, place?} */
   json_t *red;                         /* array of the names of checks that failed */
 };
 
-/* A number from the command line: 12, or #12. */
+/* Reads a number from the command line: 12, or #12. */
 bool forge_number(const char *text, long *out, struct err *err) MUST_CHECK;
 bool forge_read(const struct forge *f, enum forge_kind kind, long number, struct forge_item *item,
                 struct err *err) MUST_CHECK;
@@ -59,15 +59,15 @@ bool forge_push(const struct forge *f, const char *branch, const char *to,
 char *forge_fetch(const struct forge *f, long number, struct err *err);
 
 struct forge_request {       /* borrowed */
-  const char *branch, *base; /* base: or NULL, the forge's default */
+  const char *branch, *base; /* base may be NULL: the forge's default */
   struct str title, body;
   bool draft;
 };
 
-/* The address of the open pull request of that branch; NULL with err->code ERR_NONE: there is
- * none. */
+/* Returns the address of the open pull request of that branch; NULL with err->code ERR_NONE: there
+ * is none. */
 char *forge_opened(const struct forge *f, const char *branch, struct err *err);
-/* Its address; NULL: err is set. */
+/* Opens a pull request and returns its address; NULL: err is set. */
 char *forge_open(const struct forge *f, const struct forge_request *request, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* task.h - a task from an issue or a pull request: --issue N, --pr N.
+/* task.h - makes a task from an issue or a pull request: --issue N, --pr N.
  *
  *   forge_task_read(&got, folder, issue, pr, &err)    one of the two is NULL; asks the forge
  *   forge_task_deinit(&got)                           accepts a zeroed one */
@@ -21,14 +21,14 @@ struct forge_task {
   struct forge_item item;
   json_t *source;
   struct buf text;
-  char *fetched; /* the commit of a pull request; or NULL */
+  char *fetched; /* a pull request's commit; or NULL */
 };
 
 bool forge_task_read(struct forge_task *got, const char *folder, const char *issue, const char *pr,
                      struct err *err) MUST_CHECK;
 void forge_task_deinit(struct forge_task *got);
-/* Where work on the pull request begins: its commit, or our own branch if that contains it. NULL:
- * neither is known. */
+/* Returns where work on the pull request begins: its commit, or our own branch if that contains it.
+ * NULL: neither is known. */
 const char *forge_task_base(struct forge_task *got, const char *branch);
 
 /* Takes those options if given: appends to the task, and sets in `config` (or the body of a

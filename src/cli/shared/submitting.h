@@ -7,8 +7,8 @@
 
 #include <jansson.h>
 
-/* body: of POST /v1/sessions. The session as far as it is known ("id", "status", "log"), a new
- * reference; NULL: err, or errors of the workflow. */
+/* Submits a session. body: as in POST /v1/sessions. Returns the session as far as it is known
+ * ("id", "status", "log"), a new reference; NULL: err, or errors of the workflow. */
 json_t *submitting_send(const char *store, const json_t *body, struct err *err,
                         struct err_list *errors);
 

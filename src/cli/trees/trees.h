@@ -8,21 +8,21 @@
 #include "host/worktree/trees.h"
 #include "store/store.h"
 
-/* The newest session that worked on that branch. False: none did. */
+/* Finds the newest session that worked on that branch. False: none did. */
 bool trees_find_branch(const char *branch, const char *logs, struct store_ref *ref,
                        struct err *err) MUST_CHECK;
 
 /* Runs git there and waits. False: it could not be run. The words end with NULL. */
 bool trees_git(const char *folder, struct git_answer *answer, struct err *err, ...) MUST_CHECK;
-/* The same for an answer of one line, which is new; NULL: git refused, err has its words. */
+/* Does the same for an answer of one line, which is new; NULL: git refused, err has its words. */
 char *trees_line(const char *folder, struct err *err, ...);
 /* Appends the lines that a session has changed so far; none if git does not know them. *cut: there
  * are more. */
 void trees_diff(const struct store_ref *ref, struct buf *out, bool *cut);
-/* Are there uncommitted changes? False also if the folder is gone. */
+/* Returns whether there are uncommitted changes. False also if the folder is gone. */
 bool trees_is_dirty(const char *folder);
-/* If git has no name to commit with, the commit is made in segue's name, because git would refuse
- * it otherwise. */
+/* Has the commit made in segue's name if git has no name to commit with: it would refuse
+ * otherwise. */
 void trees_sign_as_nobody(struct git_ask *ask);
 /* Merges a commit into what is checked out there, as a merge with `branch` in its message; the
  * answer belongs to the caller. -1: git could not be run. */

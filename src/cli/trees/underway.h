@@ -1,4 +1,4 @@
-/* underway.h - the merge that segue integrate is doing: a file in git's folder records it, so that
+/* underway.h - records the merge that segue integrate is doing in a file in git's folder, so that
  * an interrupted merge is found again and two never overlap.
  *
  *   underway_open(&u, folder, &err)     reads it, and keeps others out until underway_close
@@ -20,15 +20,15 @@ struct underway {
   char *path, *git_dir;
   FILE *file;
   enum underway_state state;
-  char tip[72]; /* of UNDERWAY_MERGING: the commit that is merged */
+  char tip[72]; /* for UNDERWAY_MERGING: the commit being merged */
 };
 
 bool underway_open(struct underway *u, const char *folder, struct err *err) MUST_CHECK;
-/* tip: a commit, or NULL. */
+/* Records the state. tip: a commit, or NULL. */
 bool underway_say(struct underway *u, enum underway_state state, const char *tip,
                   struct err *err) MUST_CHECK;
-/* Works in a session's own worktree only; elsewhere the changes may be somebody's, so it
- * refuses. */
+/* Undoes the merge, only in a session's own worktree; elsewhere it refuses, since the changes may
+ * be somebody's. */
 bool underway_undo(struct underway *u, struct err *err) MUST_CHECK;
 void underway_close(struct underway *u);
 
