@@ -230,7 +230,7 @@ for (const link of document.querySelectorAll('a[data-keep]'))
 
 // --- keys ---
 
-const rows = () => [...document.querySelectorAll('#main tbody tr')].filter((row) => row.querySelector('a'));
+const rows = () => [...document.querySelectorAll('#main tbody tr, #main article')].filter((row) => row.querySelector('a'));
 let going = false;
 
 function move(step) {
@@ -272,7 +272,10 @@ const keys = {
 for (const key of 'npNP') keys[key] = () => document.querySelector(`a[data-key=${key}]`)?.click();
 
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape') document.activeElement?.blur();
+  if (event.key === 'Escape') {
+    document.activeElement?.blur();
+    document.getElementById('keys').open = false;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select')) return;
   if (localStorage.getItem('keys') === 'off') return;
   if (going) {

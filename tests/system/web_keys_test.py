@@ -70,13 +70,37 @@ def every_key():
             expect(b.run("return document.getElementById('keys').open"))
             b.press("Tab", " ")
             expect(b.run("return document.getElementById('keys-off').checked"))
-            b.press("Esc", "g", "s")
+            b.press("Esc")
+            expect(not b.run("return document.getElementById('keys').open"), "Esc leaves the list of keys open")
+            b.press("g", "s")
             b.open(root)
             b.wait(READY)
             b.press("j")
             expect(b.run(FOCUS) == "BODY" and b.run("return document.getElementById('keys-off').checked"), b.run(FOCUS))
             odd = [m for m in b.console() if "404" not in m]
             expect(odd == [], odd)
+        process.terminate()
+        process.wait()
+
+
+def inbox_by_keys():
+    """j k move between what waits, too, and Enter opens it."""
+    with Box() as box:
+        ids = [records(session(box, task=task, said=("no idea", "none"), ends=False))[0]["session"] for task in ("a", "b")]
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.open(root + "inbox")
+            b.wait(READY)
+            shown = b.run("return [...document.querySelectorAll('#main article')].map((a) => a.querySelector('a').href)")
+            expect(sorted(shown) == [f"{root}s/{sid}/" for sid in sorted(ids)], shown)
+            for keys, wanted in ((("j",), 0), (("j",), 1), (("j",), 1), (("k",), 0)):
+                b.press(*keys)
+                expect(b.run("return document.activeElement.href") == shown[wanted], keys, wanted)
+                expect(b.run(SEEN) != "none")
+            b.press("Enter")
+            b.wait("return location.href == arguments[0]", shown[0])
+            clean(b)
         process.terminate()
         process.wait()
 
@@ -169,4 +193,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([every_key, tab_alone, hundred_merges, copied]))
+    sys.exit(main([every_key, inbox_by_keys, tab_alone, hundred_merges, copied]))
