@@ -56,7 +56,7 @@ void *expr_eval_get(struct eval *x, size_t bytes); /* zeroed; NULL with the erro
 bool expr_eval_work(struct eval *x, const struct expr *at, size_t steps);
 
 bool expr_get(struct eval *x, const struct eval_frame *f, const struct expr *e, struct value *out);
-/* A value that must be true or false. */
+/* Evaluates to a value that must be true or false. */
 bool expr_get_condition(struct eval *x, const struct eval_frame *f, const struct expr *e,
                         bool *out);
 bool expr_get_call(struct eval *x, const struct eval_frame *f, const struct expr *e,
@@ -76,7 +76,8 @@ struct excerpt expr_described(const struct value *value);         /* the text "5
 const char *expr_kind_name(const struct value *value);            /* "a number", "a list", ... */
 void expr_value_text(const struct value *value, struct buf *out); /* shortened */
 
-/* The second argument of a call on items, evaluated on item i; without one, the item itself. */
+/* Evaluates the second argument of a call on items, on item i; without one, gives the item
+ * itself. */
 bool expr_get_of_item(struct eval *x, const struct eval_frame *f, const struct expr *e,
                       const struct value *list, size_t i, struct value *out);
 
@@ -92,7 +93,7 @@ bool expr_find_duplicate(struct eval *x, const struct eval_frame *f, const struc
 void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr *expr,
                enum expr_value verdict, struct expr_finding *finding);
 
-/* A RFC 3339 full-date or date-time. */
+/* Reads an RFC 3339 full-date or date-time. */
 struct instant {
   int64_t seconds;     /* since 1970-01-01T00:00:00Z */
   struct str fraction; /* digits after the point, without trailing zeros */

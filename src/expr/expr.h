@@ -79,7 +79,7 @@ enum {
   EXPR_NODES_MAX = 256,               /* operators, operands and calls */
   EXPR_WORK_MAX = 4000000,            /* steps of one evaluation, each some 50 ns */
   EXPR_MEMORY_MAX = 32 * 1024 * 1024, /* bytes: lists and texts made during one evaluation */
-  EXPR_ERROR_BYTES = 600,             /* of a message, its NUL included */
+  EXPR_ERROR_BYTES = 600,             /* length of a message, including its NUL */
   EXPR_ITEMS_NAMED = 5                /* items of a list that an explanation names */
 };
 
@@ -104,7 +104,7 @@ struct expr_error {
 
 struct expr;
 
-/* NULL on error. The text is copied; the expression lives in `arena`. */
+/* Parses an expression, which lives in `arena`; the text is copied. NULL on error. */
 const struct expr *expr_parse(struct arena *arena, const char *text, size_t n,
                               enum expr_dialect dialect, struct expr_error *error);
 

@@ -74,7 +74,7 @@ struct function {
   bool says_true;            /* the result is true or false */
   const char *needs;         /* for messages: "sum(list) or sum(list, expression)" */
 };
-/* NULL: there is none of that name. An alias gives the row of its canonical name. */
+/* Returns NULL if there is none of that name. An alias gives the row of its canonical name. */
 const struct function *expr_function(const char *name, size_t n);
 bool expr_in_when(const struct function *function); /* when(...) has it, too */
 const char *const *expr_function_names(void);       /* NULL-ended */
@@ -141,14 +141,14 @@ bool expr_name_byte(const struct expr_parser *p, char c, bool first);
 struct str expr_take_name(struct expr_parser *p);
 struct expr *expr_parse_number(struct expr_parser *p);
 bool expr_parse_string(struct expr_parser *p, struct str *out);
-/* At most 120 bytes, safe to print. */
+/* Holds at most 120 bytes, safe to print. */
 struct excerpt {
   char text[128];
 };
 struct excerpt expr_excerpt(const char *text, size_t n);
 struct excerpt
 expr_found(const struct expr_parser *p); /* what stands at the cursor, or "the end" */
-/* The nearest of `names` (NULL-ended), or NULL. */
+/* Returns the nearest of `names` (NULL-terminated), or NULL. */
 const char *expr_nearest(struct str word, const char *const *names);
 
 struct expr *expr_parse_or(struct expr_parser *p); /* expr.c */

@@ -119,7 +119,7 @@ struct extract_result {
   bool truncated;        /* the text ended inside the value */
   bool duplicate_key;    /* a key was given twice: the last one counts */
   bool unwrapped;        /* value was a member, item or string of what stood there */
-  size_t offset, length; /* of the text it came from, its wrapping included */
+  size_t offset, length; /* range in the text it came from, its wrapping included */
   struct extract_repair *repairs;
   size_t repairs_listed, repair_count;
   struct {

@@ -83,16 +83,16 @@ bool extract_line_start(const struct extract_pass *p,
                         size_t i); /* only white space before it on its line */
 bool extract_loose_member(const char *text, size_t n, size_t i);
 bool extract_item_next(const struct extract_pass *p, size_t i);
-size_t extract_comment_end(const char *text, size_t n, size_t i); /* of // and of C's */
+size_t extract_comment_end(const char *text, size_t n, size_t i); /* end of a comment, // or C's */
 bool extract_checkbox(const struct extract_pass *p, size_t i, size_t end);
 bool extract_prose_between(const struct extract_pass *p, size_t from, size_t i);
 bool extract_plainly_prose(const struct extract_pass *p, size_t i);
 
 /* extract/piece.c: broken pieces. Is a key of the answer in [from, to), as a member has it? */
 bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, bool in_piece);
-/* The end of the broken piece that opens at i and broke at `fail`; SIZE_MAX: unknown. */
+/* Returns the end of the broken piece that opens at i and broke at `fail`; SIZE_MAX: unknown. */
 size_t extract_piece_end(struct extract_pass *p, size_t i, size_t fail);
-/* Is a closer in [from, to) that nothing opened there? */
+/* Returns whether [from, to) has a closer that nothing opened there. */
 bool extract_stray_closer(const struct extract_pass *p, size_t from, size_t to);
 
 /* extract/pick.c: weighing candidates */
@@ -106,7 +106,8 @@ size_t extract_note_add(struct extract_pass *p, size_t start, size_t end, enum e
 enum extract_stage extract_stage_of(const struct extract_pass *p, size_t start, size_t end,
                                     bool fenced);
 bool extract_root_ok(enum extract_want want, const json_t *v);
-/* The last thing in v that passes the check, or holds a key of the answer and does not pass. */
+/* Finds the last thing in v that passes the check, or holds a key of the answer and does not
+ * pass. */
 enum extract_within { EXTRACT_WITHIN_NOTHING, EXTRACT_WITHIN_REFUSED, EXTRACT_WITHIN_VALID };
 enum extract_within extract_unwrap(struct extract_pass *p, json_t *v, json_t **owned_found);
 

@@ -48,7 +48,7 @@ struct repair_result {
   size_t repairs_listed, repairs_room, repair_count;
 };
 
-/* False: no value can be read there; only out->work_used says something then. */
+/* Returns false if no value can be read there; only out->work_used says something then. */
 bool repair_value(const struct repair_job *job, size_t work_max, struct repair_result *out)
     __attribute__((warn_unused_result));
 void repair_result_deinit(struct repair_result *r);

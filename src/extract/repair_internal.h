@@ -35,7 +35,7 @@ struct repair {
   struct buf buf; /* content of the string just read */
   struct repair_span {
     size_t from, to;
-  } * spans; /* what is in the value, or was told to be noise */
+  } * spans; /* parts that are in the value, or were declared noise */
   size_t span_count, span_room;
 };
 
@@ -63,7 +63,7 @@ bool repair_word_byte(char c);
 bool repair_string(struct repair *r, enum repair_place place); /* into r->buf */
 json_t *repair_number(struct repair *r,
                       enum repair_place place); /* NULL and r->i unmoved: not a number */
-/* Is a bracket in it that nothing closes or opens there? */
+/* Returns whether it has a bracket that nothing closes or opens there. */
 bool repair_unbalanced(const char *t, size_t n);
 json_t *repair_bare(struct repair *r, enum repair_place place);
 
@@ -79,7 +79,7 @@ struct repair_reading {
   size_t inner_quotes;           /* quotes judged to be content */
   size_t inner_brackets;         /* open { or [ in the content that a quote follows */
   size_t colon;                  /* first colon in the content, SIZE_MAX without */
-  size_t end, after;             /* of the content, SIZE_MAX until known; where to go on */
+  size_t end, after;             /* end of the content, SIZE_MAX until known; where to go on */
   size_t perhaps, perhaps_after; /* the last quote that might end it, SIZE_MAX without */
   size_t escaped_end;            /* \" that looks like the end, SIZE_MAX without: C:\dir\" */
 };

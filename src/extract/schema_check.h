@@ -24,7 +24,7 @@ struct extract_check extract_schema_check(struct extract_schema *asked);
  * with properties and no type, which, taken literally, any number would satisfy. */
 enum extract_want extract_schema_want(const json_t *doc);
 
-/* Does an answer hold this key? It does if the key is required or, where none is, named. */
+/* Returns whether an answer holds this key: the key is required or, where none is, named. */
 bool extract_schema_key(const json_t *doc, const char *name, size_t n);
 
 /* The subschema that a root of nothing but {"$ref": "#/..."} stands for; doc itself otherwise. */

@@ -55,14 +55,14 @@ struct sole {
   /* A verdict must be none of these. */
   bool foreign;           /* what is before it does not hand over the writer's own (tag_line.h) */
   bool doubted;           /* words behind it share its line or take it back */
-  enum extract_code code; /* of BROKEN and NOTHING: what the extractor says */
+  enum extract_code code; /* in BROKEN and NOTHING: what the extractor says */
 };
 
 void sole_read(struct sole *s, struct str reply, const struct extract_check *check,
                struct str report);
 void sole_deinit(struct sole *s);
 
-/* Is a text of the object blank, or the words of a form such as "<why>"? */
+/* Returns whether a text of the object is blank, or the words of a form such as "<why>". */
 bool sole_placeholder(const json_t *value);
 
 /* "valid" "refused" "ambiguous" "mention" "echo" "placeholder" "broken" "nothing" */

@@ -53,7 +53,7 @@ struct tag_query { /* all borrowed */
 
 struct tag_place {
   long number;
-  size_t offset, length; /* of the tag, bytes */
+  size_t offset, length; /* range of the tag, in bytes */
   size_t line;           /* from 1 */
 };
 

@@ -35,9 +35,9 @@ size_t tag_emoji(struct str text);
 /* Length of the end-of-turn token at the start of `text` (</s>, <|im_end|>). */
 size_t tag_token(struct str text);
 
-/* The words of a rule at the start of `text`: their length, 0 when there are none. */
+/* Returns the length of a rule's words at the start of `text`, 0 if there are none. */
 size_t tag_rule_words(struct str text, const struct tag_query *query);
-/* Are they the same but for the case of ASCII letters? */
+/* Returns whether they are the same but for the case of ASCII letters. */
 bool tag_folded_equal(struct str a, struct str b);
 
 /* tag_above.c: whose words stand above a tag or a value. A value has no query: NULL. */
@@ -55,7 +55,7 @@ bool tag_begins_foreign(struct str line);
 /* Is it a prompt of a shell, a speaker's line or an opener of markup, so that what it shows goes on
  * behind a blank line too? */
 bool tag_shows_output(struct str line);
-/* Does it end in a colon, or is it a banner? Then its paragraph is a text of its own. */
+/* Returns whether it ends in a colon, or is a banner: then its paragraph is a text of its own. */
 bool tag_opens_text(struct str line);
 /* Do the words take back what stands above them? */
 bool tag_takes_back(struct str text);

@@ -13,7 +13,7 @@
 /* json_object_get: borrowed, or NULL. */
 #define json_at(object, key) json_object_getn((object), "" key, sizeof(key) - 1)
 
-/* A text, "" when it is none: borrowed, ends with NUL. */
+/* Returns a member's text, "" if it is none: borrowed, ends with NUL. */
 static inline struct str json_view(const json_t *value) {
   if (!json_is_string(value))
     return STR("");

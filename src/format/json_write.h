@@ -14,7 +14,7 @@
 void json_write(const json_t *value, struct buf *out);
 /* Appends the members of an object after others, each with a comma in front. */
 void json_write_members(const json_t *object, struct buf *out);
-/* A string; text is UTF-8. */
+/* Writes a string; text is UTF-8. */
 void json_write_string(struct str text, struct buf *out);
 /* Appends a single real: 0.9, 1.0, 1e+300. */
 void json_write_real(double value, struct buf *out);

@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 
-/* The line is borrowed for the call. False: stop reading. */
+/* Receives a line, borrowed for the call. Returns false to stop reading. */
 typedef bool (*ndjson_line_fn)(void *ctx, struct str line);
 
 struct ndjson {
@@ -24,7 +24,7 @@ struct ndjson {
 };
 
 void ndjson_init(struct ndjson *nd, size_t max_line_bytes, ndjson_line_fn on_line, void *ctx);
-/* False once it stopped; the rest is not read. */
+/* Returns false once it has stopped; the rest is not read. */
 bool ndjson_feed(struct ndjson *nd, struct str bytes) MUST_CHECK;
 bool ndjson_end(struct ndjson *nd) MUST_CHECK;
 void ndjson_deinit(struct ndjson *nd);

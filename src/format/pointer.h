@@ -14,7 +14,7 @@
  * LIMIT_POINTER_STEPS steps. */
 bool pointer_valid(struct str pointer);
 
-/* The first value found, or NULL. */
+/* Returns the first value found, or NULL. */
 const json_t *pointer_get(const json_t *root, struct str pointer);
 
 /* Visits every value found, in order; `each` returns false to stop. */

@@ -22,14 +22,15 @@ struct sse {
   struct buf line, data, type;
   sse_event_fn on_event;
   void *ctx;
-  size_t max_bytes; /* of one event: its data, and each of its lines */
+  size_t max_bytes; /* limit of one event: its data, and each of its lines */
   bool after_cr, past_start, has_data;
   bool stopped;  /* the callback said so */
   bool over_max; /* an event was larger than max_bytes */
 };
 
 void sse_init(struct sse *sse, size_t max_event_bytes, sse_event_fn on_event, void *ctx);
-/* False once it stopped, for over_max or at the callback's wish; the rest is not read. */
+/* Returns false once it has stopped, for over_max or at the callback's wish; the rest is not
+ * read. */
 bool sse_feed(struct sse *sse, struct str bytes) MUST_CHECK;
 bool sse_end(struct sse *sse) MUST_CHECK;
 void sse_deinit(struct sse *sse);

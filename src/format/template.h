@@ -37,7 +37,7 @@ void template_free(struct template *t);
 void template_names(struct str text, const char *prefix, void (*fn)(void *ctx, struct str name),
                     void *ctx);
 
-/* True when {name} stands in the text as a variable. */
+/* Returns true if {name} occurs in the text as a variable. */
 bool template_uses(struct str text, const char *name);
 
 #endif

@@ -41,7 +41,7 @@ struct test_counts {
 bool test_format_parse(struct str text, enum test_format *format, struct str *path);
 const char *test_format_name(enum test_format format);
 
-/* The names for "did you mean", NULL-ended. */
+/* Lists the names for "did you mean", NULL-terminated. */
 extern const char *const test_format_names[];
 
 /* Reads every format but junit. False: the text holds no summary of that kind. */

@@ -34,7 +34,7 @@ enum yaml_kind {
 
 struct yaml_pair;
 
-/* Where a node came from, in a tree made from several files. */
+/* Says where a node came from, in a tree made from several files. */
 struct yaml_origin {
   const char *file; /* for messages */
 };
@@ -43,11 +43,11 @@ struct yaml_node {
   enum yaml_kind kind;
   int line, column;
   int text_shift;  /* column of the text's first byte minus column; -1: no such simple place */
-  struct str text; /* of a scalar, whatever its kind; NUL-terminated, holds no NUL */
+  struct str text; /* for any scalar; NUL-terminated, holds no NUL */
   bool boolean;
   long long integer;
   double real;
-  size_t count; /* of items or pairs */
+  size_t count; /* number of items or pairs */
   const struct yaml_node **items;
   /* in file order; keys are scalars, distinguished by their text */
   struct yaml_pair *pairs;
@@ -64,17 +64,17 @@ struct yaml_pair {
 const struct yaml_node *yaml_parse(struct arena *arena, const char *file, struct str text,
                                    size_t max_bytes, struct err_list *errors);
 
-/* The value of a key, NULL when `map` is no map or has no such key. */
+/* Returns the value of a key, NULL if `map` is no map or has no such key. */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 
-/* A word for messages: a text, a number, a list, ... */
+/* Returns a word for messages: a text, a number, a list, ... */
 const char *yaml_kind_name(enum yaml_kind kind);
 
 /* Finds the place of the byte at `offset` of a scalar's text, or the scalar's start if escapes or
  * several lines make that unclear. */
 void yaml_place(const struct yaml_node *node, size_t offset, int *line, int *column);
 
-/* A new reference, never NULL: the tree was checked by yaml_parse. */
+/* Returns a new reference, never NULL: the tree was checked by yaml_parse. */
 json_t *yaml_to_json(const struct yaml_node *node);
 
 /* Both in one, for files whose reader works on JSON (scenarios, configuration): a new reference, or

@@ -37,13 +37,13 @@ enum gbnf_status {
 
 enum {
   GBNF_RULES_MAX = 20000,                /* rules of one grammar */
-  GBNF_TEXT_BYTES_MAX = 4 * 1024 * 1024, /* of one grammar */
+  GBNF_TEXT_BYTES_MAX = 4 * 1024 * 1024, /* size of one grammar */
   /* keywords listed; one more note says that there are others */
   GBNF_NOTES_MAX = 1000,
   GBNF_REPEAT_MAX = 1999 /* a repetition count that llama.cpp takes */
 };
 
-/* A keyword that the grammar does not enforce, or not fully; the validator does. */
+/* Names a keyword that the grammar does not enforce, or not fully; the validator does. */
 struct gbnf_note {
   char *pointer; /* JSON Pointer of the subschema; in another document after its URI and '#' */
   const char *keyword; /* static */

@@ -20,15 +20,15 @@
 #include "schema/run.h"
 
 enum {
-  GB_SHAPES_MAX = 256,      /* of one set */
+  GB_SHAPES_MAX = 256,      /* shapes in one set */
   GB_DEPTH_MAX = 300,       /* schemas merged into each other, or choices in each other */
   GB_WORK_MAX = 2000000,    /* schemas merged in all, shapes looked at, ... */
   GB_NOT_BRANCHES_MAX = 12, /* ways not to match that are followed */
-  GB_STATES_MAX = 3000,     /* of one automaton */
+  GB_STATES_MAX = 3000,     /* states of one automaton */
   GB_MINIMISE_MAX = 300,    /* states up to which an automaton is minimised */
   GB_NFA_MAX = 12000,       /* states of one pattern */
   GB_SCRATCH_BYTES_MAX = 32 * 1024 * 1024, /* while one automaton is made */
-  GB_MEMORY_BYTES_MAX = 128 * 1024 * 1024, /* of one grammar while it is made */
+  GB_MEMORY_BYTES_MAX = 128 * 1024 * 1024, /* memory of one grammar while it is made */
   GB_ATOMS_MAX = 600,           /* groups of characters that a set of patterns distinguishes */
   GB_PARTS_MAX = 24,            /* patterns that meet in one language */
   GB_COUNTED_STATES_MAX = 3000, /* positions times counts of an object with member counts */
@@ -36,7 +36,7 @@ enum {
   GB_FRACTION_DIGITS = 20,      /* behind the point */
   GB_INTEGER_DIGITS = 16,       /* before it: beyond that, doubles and integers differ */
   GB_SAFE_DIGITS = 15,          /* decimals with this many digits are distinct doubles */
-  GB_BOUND_DIGITS = 60          /* of a bound written out, on either side of the point */
+  GB_BOUND_DIGITS = 60          /* digits of a bound written out, on either side of the point */
 };
 
 /* --- the grammar as a tree --- */
@@ -46,14 +46,14 @@ enum gb_kind {
   GB_LITERAL, /* bytes as the model writes them */
   GB_CLASS,   /* a terminal in GBNF syntax: "[0-9]" */
   GB_REF,
-  GB_SEQ, /* of none: the empty text */
+  GB_SEQ, /* kids in order; without kids: the empty text */
   GB_ALT,
   GB_REPEAT
 };
 struct gb_node {
   enum gb_kind kind;
   uint32_t rule;     /* GB_REF */
-  uint32_t count;    /* of kids */
+  uint32_t count;    /* number of kids */
   uint64_t min, max; /* GB_REPEAT; UINT64_MAX: no end */
   const char *text;  /* GB_LITERAL, GB_CLASS */
   size_t length;
@@ -102,7 +102,7 @@ struct gb_link { /* a list that shapes share; the newest comes first */
   const char *name; /* NUL-terminated; of `length` */
   size_t length;
   const json_t *value;
-  const json_t *patterns, *additional; /* of an object's schema */
+  const json_t *patterns, *additional; /* those in an object's schema */
   const char *keyword;                 /* static; of what is negated */
   uint8_t kind;
   bool negated;
@@ -150,7 +150,7 @@ struct gb {
   uint32_t *scopes; /* parent of each scope of unevaluated* */
   size_t scope_count, scope_capacity;
   int64_t work;
-  size_t bytes; /* of the arena */
+  size_t bytes; /* memory in the arena */
   unsigned depth;
   bool loose; /* too many combinations: further choices are only listed */
   bool quiet; /* only a trial: notes are not taken */
@@ -184,7 +184,7 @@ const struct gb_node *gb_list(struct gb *g, enum gb_kind kind, const struct gb_n
 const struct gb_node *gb_repeat(struct gb *g, const char *name, const struct gb_node *kid,
                                 uint64_t min, uint64_t max);
 const struct gb_node *gb_maybe(struct gb *g, const char *name, const struct gb_node *kid);
-/* The node itself if it is small, else a reference to a rule of its own. */
+/* Returns the node itself if it is small, else a reference to a rule of its own. */
 const struct gb_node *gb_named(struct gb *g, const char *name, const struct gb_node *node);
 bool gb_rule_new(struct gb *g, const char *name, const struct gb_node *node, uint32_t *rule);
 /* Shared rules: "char", "string", "number", "integer", "value", "ws", ... */
@@ -197,7 +197,8 @@ const struct gb_node *gb_value_literal(struct gb *g, const json_t *value, bool i
 
 /* gbnf/set.c */
 struct gb_set gb_set_of(struct gb_atom *atoms, size_t count); /* sorts them in place */
-/* A reference to the rule of a set, which is made when its turn comes. `name`: of its rule. */
+/* Returns a reference to the rule of a set, which is made when its turn comes. `name`: the
+ * rule's. */
 const struct gb_node *gb_set_node(struct gb *g, const struct gb_set *set, const char *name);
 bool gb_sets_build(struct gb *g);
 enum { GB_NAME_BYTES = 40 };
@@ -208,11 +209,11 @@ bool gb_matches(struct gb *g, const struct gb_atom *atoms, size_t count, const j
 /* gbnf/merge.c: schemas into a shape */
 #define GB_NO_SCOPE UINT32_MAX
 bool gb_merge(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t scope);
-/* A subschema: false if it is `false`; *entry is NODE_NONE if it is `true`. */
+/* Reads a subschema: false if it is `false`; *entry is NODE_NONE if it is `true`. */
 bool gb_child(struct gb *g, const json_t *schema, uint32_t *entry);
 bool gb_link_add(struct gb *g, const struct gb_link **list, struct gb_link link);
 size_t gb_link_count(const struct gb_link *list);
-/* The list in the order of adding, in the arena; NULL if out of memory. */
+/* Returns the list in the order of adding, in the arena; NULL if out of memory. */
 const struct gb_link **gb_links(struct gb *g, const struct gb_link *list, size_t *count);
 bool gb_scope_within(const struct gb *g, uint32_t scope, uint32_t outer);
 uint64_t gb_count_of(const json_t *value);
@@ -302,7 +303,7 @@ struct gb_automaton {
   uint32_t *next;        /* [state * atoms + atom]; GB_DEAD: none */
   uint32_t *accepts;     /* bit i: part i holds if the string ends here; GB_LENGTH_BIT: so does its
                             length */
-  struct gb_chars *sets; /* of each atom */
+  struct gb_chars *sets; /* one for each atom */
 };
 enum gb_built { GB_BUILT, GB_BUILT_TOO_LARGE, GB_BUILT_FAILED };
 /* All in g's arena. */

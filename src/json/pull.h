@@ -29,12 +29,12 @@ struct pull pull_of(struct str text);
 
 /* Enters an object ('{') or an array ('['). False: the value is something else and was skipped. */
 bool pull_open(struct pull *at, char bracket);
-/* The next member's key; its value comes next. False: the object is over. */
+/* Reads the next member's key; its value comes next. False: the object is over. */
 bool pull_key(struct pull *at, struct str *key);
-/* True when an item comes next. False: the array is over. */
+/* Returns true if an item comes next. False: the array is over. */
 bool pull_item(struct pull *at);
 
-/* The value if it is of that kind; otherwise false, and it was skipped. */
+/* Returns the value if it is of that kind; otherwise false, and it was skipped. */
 bool pull_text(struct pull *at, struct str *raw);
 bool pull_integer(struct pull *at, int64_t *value);
 bool pull_number(struct pull *at, double *value);

@@ -55,7 +55,7 @@ struct jscan {
 struct jscan_result {
   json_t *value;      /* NULL unless JSCAN_OK */
   size_t end;         /* OK: first byte after the value; DEPTH: after the skipped value */
-  size_t offset;      /* of the byte at which it failed; n when truncated */
+  size_t offset;      /* byte at which it failed; n when truncated */
   size_t last_string; /* opening quote of the string directly before the failure, or SIZE_MAX */
   bool member_seen;   /* a quoted key and its colon were read: this was meant to be JSON */
   bool closed;        /* DEPTH only: the closing bracket was found, end is meaningful */
@@ -92,7 +92,7 @@ size_t jscan_skip(struct jscan *js, size_t from, size_t depth);
 const char *
 jscan_code_name(enum jscan_code code); /* "syntax", "depth_limit", "number_range", ... */
 
-/* Is c one of the bytes of set? NUL never is, unlike with strchr. */
+/* Returns whether c is one of the bytes of set. NUL never is, unlike with strchr. */
 bool jscan_one_of(const char *set, char c);
 
 /* Returns what jansson made, or aborts: it fails only when out of memory. */

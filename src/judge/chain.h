@@ -73,14 +73,14 @@ struct chain_spec { /* all borrowed */
 
 struct chain_reply { /* one finished judge call of this turn, in order; borrowed */
   enum judge_stage stage;
-  int vote; /* of a panel, from 1; else 0 */
+  int vote; /* number in a panel, from 1; else 0 */
   long call;
   const char *error_class; /* NULL: it was answered */
   struct str error_text;
   struct str text;
-  const json_t *structured;                  /* what the backend's own schema mode gave, or NULL */
+  const json_t *structured;                  /* value from the backend's own schema mode, or NULL */
   struct str provider, model, prompt_sha256; /* may be empty */
-  const json_t *usage;                       /* of all its attempts, or NULL */
+  const json_t *usage;                       /* sum over all its attempts, or NULL */
   int64_t duration_ms;
 };
 
@@ -113,7 +113,8 @@ void chain_step_deinit(struct chain_step *step);
  * order. `out` holds rule_count entries; returns how many were set. */
 size_t chain_offered(const struct chain_spec *spec, const struct rule **out);
 
-/* The same in the order of a question: rotated by spec->rotation, each with its own number. */
+/* Gives the same in the order of a question: rotated by spec->rotation, each with its own
+ * number. */
 size_t chain_shown(const struct chain_spec *spec, const struct rule **out);
 
 /* The schema sent with a call of `stage` (structured_output, ai_judge), its number narrowed to 0

@@ -8,9 +8,10 @@
 
 /* --- rules: chain.c --- */
 
-/* True unless hidden: interactive_only rules are hidden unless somebody is there. */
+/* Returns true unless the rule is hidden: interactive_only rules are hidden unless somebody is
+ * there. */
 bool chain_shows(const struct chain_spec *spec, const struct rule *rule);
-/* Is this the number of a rule that is offered to a model? */
+/* Returns whether this is the number of a rule that is offered to a model. */
 bool chain_offers(const struct chain_spec *spec, long number);
 
 /* --- stage objects: chain_stage.c --- */
@@ -20,7 +21,7 @@ void stage_object_error(json_t *object, const char *text, size_t n);
 /* STAGE_COUNT and OUTCOME_COUNT if the object says something else. */
 enum judge_stage stage_object_stage(const json_t *object);
 enum stage_outcome stage_object_outcome(const json_t *object);
-/* The object of a stage, not of a vote in it; or NULL. */
+/* Returns the object of a stage, not of a vote in it; or NULL. */
 const json_t *stage_object_find(const json_t *stages, enum judge_stage stage);
 
 bool stage_object_is_vote(const json_t *object); /* chain_panel.c */

@@ -20,9 +20,9 @@ struct reading {
   bool native;         /* the backend's own schema mode gave it */
   bool ambiguous;      /* no value: sole.places conflict, or the one there is an echo */
   const char *where;   /* native, direct, code_block, brace; NULL with no value */
-  const char *missing; /* what to say when there is no value */
+  const char *missing; /* message if there is no value */
   struct schema_errors errors;
-  struct sole sole; /* of the text; zero for a native value */
+  struct sole sole; /* reading of the text; zero for a native value */
 };
 
 /* `key` is the member that names the rule. `report`: the judged text, an echo of which is not an

@@ -20,10 +20,10 @@ struct rule {
   int number;
   enum rule_kind kind;
   struct str condition; /* as written, trimmed: what logs and messages show */
-  struct str label;     /* what a model is shown; empty for RULE_WHEN */
+  struct str label;     /* text that a model is shown; empty for RULE_WHEN */
   struct str when_text; /* EXPR as written; empty for RULE_LABEL */
   const struct expr *when;
-  const struct aggregate *aggregate; /* of all(...) and any(...), which are RULE_WHEN; or NULL */
+  const struct aggregate *aggregate; /* for all(...) and any(...), which are RULE_WHEN; or NULL */
   struct str next;                   /* movement name, COMPLETE or ABORT */
   struct str appendix;               /* shown with the rule; may be empty */
   bool is_global;                    /* from the workflow: what it cannot see here is false */
@@ -36,7 +36,8 @@ struct rule {
 bool rule_parse(struct arena *arena, struct str condition, struct rule *out, size_t *error_offset,
                 struct err *err) MUST_CHECK;
 
-/* The name of a child's rule for all(), any() and votes: its label, or its when() as written. */
+/* Returns the name of a child's rule for all(), any() and votes: its label, or its when() as
+ * written. */
 struct str rule_vote(const struct rule *rule);
 
 /* Appends the tag that stands for a rule: [NAME:N], ASCII letters of the movement's name in upper

@@ -20,12 +20,13 @@ struct describer {
   int level;
 };
 
-/* False, with walk.status set, if the text is too long or too deep. */
+/* Returns false, with walk.status set, if the text is too long or too deep. */
 bool describe_going(struct describer *d);
 
-/* The types to show: what keywords and fixed values hint at where there is no `type`. */
+/* Returns the types to show: those that keywords and fixed values hint at if there is no `type`. */
 unsigned describe_shown_types(const struct outline *outline);
-/* The only anyOf or oneOf of a place that says nothing about its type: the forms are its type. */
+/* Returns the only anyOf or oneOf of a place that says nothing about its type: the forms are its
+ * type. */
 const struct op *describe_type_forms(const struct outline *outline);
 bool describe_forms_disjoint(struct describer *d, const struct op *forms);
 /* "string or null" */
@@ -37,10 +38,10 @@ void describe_constraints(struct describer *d, struct place place, const struct 
 /* A required field without a schema is shown as a constraint, not as a field. */
 bool describe_field_listed(const struct describer *d, const struct outline *outline,
                            const struct outline_field *field, bool bare);
-/* null is valid there, and the types shown say so. */
+/* Returns true if null is valid there, and the types shown say so. */
 bool describe_admits_null(struct describer *d, struct place place, const struct outline *outline);
 
-/* True if it has only constraints, fixed values and types, so that it fits into a line. */
+/* Returns true if it has only constraints, fixed values and types, so that it fits into a line. */
 bool describe_is_leaf(struct describer *d, struct place place, int levels);
 
 #endif

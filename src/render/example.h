@@ -32,7 +32,7 @@ enum example_status {
 
 /* Where and why: cut to their size, always NUL-terminated. */
 struct example_trouble {
-  char pointer[512]; /* of the subschema: "/properties/code" */
+  char pointer[512]; /* place of the subschema: "/properties/code" */
   char message[256];
 };
 
@@ -46,7 +46,7 @@ enum example_status example_make(const struct schema *schema, json_t **value,
 enum example_status example_anchor(const struct schema *schema, enum describe_language language,
                                    char **text) __attribute__((warn_unused_result));
 
-/* A word for a status: "ok", "no_example", "too_complex". */
+/* Returns a word for a status: "ok", "no_example", "too_complex". */
 const char *example_status_name(enum example_status status);
 
 #endif

@@ -8,15 +8,15 @@
 
 /* One line. `spaced`: a blank after ',' and ':'. */
 void render_json(const json_t *value, bool spaced, struct buf *out);
-/* A JSON string in quotes. */
+/* Appends a JSON string in quotes. */
 void render_quoted(const char *bytes, size_t length, struct buf *out);
-/* The fewest digits that read back as the same number; 1.0 is "1". */
+/* Appends the fewest digits that read back as the same number; 1.0 is "1". */
 void render_number(const json_t *value, struct buf *out);
-/* As it is if it is a plain word, else as a JSON string. */
+/* Appends a text as it is if it is a plain word, else as a JSON string. */
 void render_name(const char *bytes, size_t length, struct buf *out);
-/* A regular expression: as it is if it is plain text, else as a JSON string. */
+/* Appends a regular expression: as it is if it is plain text, else as a JSON string. */
 void render_pattern(const char *text, struct buf *out);
-/* A sentence: white space, line ends and controls become single blanks. */
+/* Appends a sentence: white space, line ends and controls become single blanks. */
 void render_sentence(const char *text, struct buf *out);
 
 #endif

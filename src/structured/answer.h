@@ -33,7 +33,7 @@ struct answer_spec {           /* all borrowed */
   const struct schema *schema; /* compiled from document */
   const json_t *document;
   bool repair;
-  size_t max_bytes, max_depth; /* of a value, as compact JSON; 0: no limit */
+  size_t max_bytes, max_depth; /* limits of a value, as compact JSON; 0: no limit */
 };
 
 struct answer {

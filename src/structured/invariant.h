@@ -29,7 +29,7 @@ enum {
   INVARIANTS_MAX = 256,                /* in one list */
   INVARIANT_TEXT_MAX = 8 * 1024,       /* bytes of a question, a message or one argument */
   INVARIANT_ARGV_MAX = 256,            /* words of a command */
-  INVARIANT_OUTPUT_MESSAGE_BYTES = 500 /* of what a command printed, in one message */
+  INVARIANT_OUTPUT_MESSAGE_BYTES = 500 /* limit of a command's output in one message */
 };
 
 enum invariant_kind { INVARIANT_EXPR, INVARIANT_COMMAND, INVARIANT_AI };
@@ -73,7 +73,8 @@ struct invariant_output {
   const char *out, *err; /* bytes, not NUL-terminated; may be NULL when their length is 0 */
   size_t out_n, err_n;
 };
-/* False: it was killed (129 to 159) or did not run (126, 127), so nothing is known of the value. */
+/* Returns false if it was killed (129 to 159) or did not run (126, 127): then nothing is known of
+ * the value. */
 bool invariant_command_told(int exit_status);
 enum schema_status invariant_command_result(const struct invariant *invariant, const json_t *value,
                                             const struct invariant_output *output,

@@ -62,7 +62,7 @@ struct reask_reply { /* one generation that is over; borrowed */
   enum reask_end end;
   const char *text;
   size_t n;
-  const json_t *structured; /* what the backend gave as a value, or NULL */
+  const json_t *structured; /* value from the backend, or NULL */
   int64_t duration_ms, tokens;
 };
 
@@ -78,7 +78,7 @@ struct reask_spec { /* all borrowed */
   const struct invariants *invariants; /* or NULL */
   int max_reasks;
   bool can_raise;             /* the backend takes a limit on the length of its answer */
-  int64_t max_ms, max_tokens; /* of all replies and runs together; 0: no limit */
+  int64_t max_ms, max_tokens; /* for all replies and runs together; 0: no limit */
   bool out_of_time;           /* the last call was ended by max_ms and brought nothing */
 };
 

@@ -17,7 +17,7 @@ struct linediff_line {
   long count;
 };
 
-/* The lines that differ, with `context` lines of both around them; the same bound of work. */
+/* Finds the lines that differ, with `context` lines of both around them; the same bound of work. */
 struct linediff_line *linediff_lines(struct str before, struct str after, long context,
                                      size_t *count);
 

@@ -20,7 +20,7 @@ struct tree_file {
   off_t size;
   struct timespec mtime, ctime;
   bool has_content;
-  struct str content; /* of a link: where it leads */
+  struct str content; /* a link's target */
 };
 
 struct tree_look {
@@ -36,7 +36,7 @@ struct tree_skip { /* segue's own files, not the workspace's */
   struct stat outputs[2];
 };
 
-/* Is this path, absolute, in a folder of ours? */
+/* Returns whether this path, absolute, is in a folder of ours. */
 bool look_skips(const struct tree_skip *skip, const char *folder, const char *path);
 
 void look_begin(struct tree_look *look);
@@ -46,7 +46,7 @@ struct tree_file *look_find(const struct tree_look *look, const char *path);
  * missing file is kept as missing. */
 struct tree_file *look_add(struct tree_look *look, int fd, const struct tree_skip *skip,
                            const char *path);
-/* Every file below fd, `.git` left out. False: there are too many, or it takes too long. */
+/* Lists every file below fd, except `.git`. False: there are too many, or it takes too long. */
 bool look_walk(struct tree_look *look, int fd, const char *folder, const struct tree_skip *skip,
                struct err *err) MUST_CHECK;
 /* Keeps its content if that is small and still what stat said. */

@@ -16,7 +16,7 @@ void nested_add(struct tree *t, const char *path);
 /* Adds those that .gitmodules names. */
 void nested_add_modules(struct tree *t);
 
-/* The nested tree whose step it is, or NULL: the tree's own. */
+/* Returns the nested tree whose step it is; NULL: it is the tree's own. */
 struct tree *nested_current(const struct tree *t);
 /* step: what came of the last one. Returns what is to be done next for all of them; TREE_DONE when
  * none is left, with what changed in t->below (paths below t's uppermost folder). */

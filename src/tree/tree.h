@@ -39,24 +39,24 @@ enum tree_step { TREE_LIST, TREE_BLOBS, TREE_DONE, TREE_FAILED };
 
 struct tree {
   char *dir, *name;
-  char *private_dir; /* of git's stand-in, made when it is needed; or NULL */
+  char *private_dir; /* folder of git's stand-in, made when needed; or NULL */
   struct repo repo;
   bool is_repo, has_index, is_after;
-  int fd; /* of the folder that paths are relative to while we look */
+  int fd; /* folder that paths are relative to while we look */
   struct tree_skip skip;
   struct tree_look before, after;
-  struct err problem; /* of TREE_FAILED */
-  json_t *changed;    /* of TREE_DONE after tree_again */
+  struct err problem; /* set in TREE_FAILED */
+  json_t *changed;    /* set in TREE_DONE after tree_again */
 
-  /* The repositories below this one, see nested.h. */
+  /* Holds the repositories below this one, see nested.h. */
   struct tree **nested;
   size_t nested_count, nested_at;
   bool nested_turn; /* the step is that of nested[nested_at] */
   json_t *below;    /* what changed in them; or NULL */
   unsigned depth;
-  char *inside, *place; /* of a nested one: where its private folder is made, its path; or NULL */
+  char *inside, *place; /* for a nested one: where its private folder is made, its path; or NULL */
 
-  /* The program to run, of TREE_LIST and TREE_BLOBS: see tree_asks. */
+  /* The program to run in TREE_LIST and TREE_BLOBS: see tree_asks. */
   const char *const *argv;
   const char *top;         /* where: the work tree's uppermost folder */
   char env[2][1100];       /* GIT_DIR=, GIT_WORK_TREE=; tree_environment besides */
@@ -71,7 +71,7 @@ struct tree {
 struct tree *tree_new(const char *dir, const char *name, const char *const *own_folders);
 void tree_free(struct tree *t); /* the private folder goes too; accepts NULL */
 
-/* Whose program is to be run: t, or a repository below it. */
+/* Returns the tree whose program is to be run: t, or a repository below it. */
 const struct tree *tree_asks(const struct tree *t);
 
 enum tree_step tree_begin(struct tree *t);
@@ -80,7 +80,7 @@ enum tree_step tree_again(struct tree *t);
 enum tree_step tree_listed(struct tree *t, struct str listing, bool ok);
 enum tree_step tree_blobs(struct tree *t, struct str blobs, bool ok);
 
-/* NULL-ended, "NAME=value": what keeps everybody's configuration out of git. */
+/* Lists "NAME=value", NULL-terminated: they keep everybody's configuration out of git. */
 extern const char *const tree_environment[];
 
 #endif

@@ -15,7 +15,7 @@
 /* Says what to write instead of a key that other runners have; NULL: it is not one
  * of those. */
 const char *dialect_advice(const struct key_set *set, struct str key);
-/* The key to write instead of a key of other runners; NULL: there is none. */
+/* Returns the key to write instead of a key of other runners; NULL: there is none. */
 const char *dialect_instead(struct str key);
 
 /* ai("TEXT"), alone or before && when(...): the condition with TEXT in its place, in the arena.

@@ -15,7 +15,7 @@ struct param {
   struct str description;
 };
 
-/* A called file, or the file that a session is made from. */
+/* Is a called file, or the file that a session is made from. */
 struct called {
   dev_t device;
   ino_t inode;
@@ -35,7 +35,7 @@ struct expand {
   bool full; /* a bound was met and reported */
 };
 
-/* A called file, at one place that calls it. */
+/* Is a called file, at one place that calls it. */
 struct instance {
   struct origin origin;
   const struct called *called;
@@ -49,7 +49,8 @@ struct instance {
 
 /* --- called.c --- */
 
-/* The file that `node`, a text of `x`, names as a workflow or a fragment. NULL: reported. */
+/* Returns the file that `node`, a text of `x`, names as a workflow or a fragment. NULL:
+ * reported. */
 struct called *called_find(struct expand *e, const struct instance *x, const struct yaml_node *node,
                            bool fragment);
 /* Its params and returns, from its root. */
@@ -62,9 +63,9 @@ json_t *called_inputs(struct expand *e, const struct called *c, struct name_scop
 
 /* --- expand_copy.c --- */
 
-/* A text of `x` with its names replaced, in the arena; reports. */
+/* Returns a text of `x` with its names replaced, in the arena; reports errors. */
 struct str expand_text(struct expand *e, const struct instance *x, const struct yaml_node *node);
-/* A movement of `x` under its full name, with what it inherits. */
+/* Returns a movement of `x` under its full name, with what it inherits. */
 const struct yaml_node *expand_movement(struct expand *e, const struct instance *x,
                                         const struct yaml_node *movement);
 /* Copies a node and all below it unchanged, for this origin. */
@@ -75,17 +76,17 @@ const struct yaml_node *expand_root(struct expand *e, const struct instance *x,
                                     const struct yaml_node **movements, size_t count);
 /* Returns its name: `name`, or else the last part of `uses`; NULL: it has none. */
 const struct yaml_node *expand_name(struct expand *e, const struct yaml_node *movement);
-/* The value of a key or its alias, NULL when the map has none. */
+/* Returns the value of a key or its alias, NULL if the map has neither. */
 const struct yaml_node *expand_get(const struct key_set *set, const struct yaml_node *map,
                                    const char *key);
 
 /* --- expand.c --- */
 
-/* Where a rule of `x` leads in the flat workflow. */
+/* Returns where a rule of `x` leads in the flat workflow. */
 struct str expand_target(struct expand *e, const struct instance *x, const struct yaml_node *rule);
-/* Where one begins that goes to the movement of this name in `x`. */
+/* Returns where a rule begins that goes to the movement of this name in `x`. */
 struct str expand_entry(struct expand *e, const struct instance *x, const struct yaml_node *name);
-/* False: too deep, or a call that leads back; reported at `node`. */
+/* Returns false if it is too deep, or a call leads back; reported at `node`. */
 bool expand_may_enter(struct expand *e, const struct instance *x, const struct yaml_node *node,
                       const struct called *c);
 

@@ -27,18 +27,18 @@
 /* Facets that files gave already: what many movements name is read once. Begins zeroed. */
 struct facet_memo {
   json_t *known; /* kind and value -> {"text", "entry"}: its place in `files` */
-  json_t *entry; /* of the file that was noted last; borrowed, or NULL */
+  json_t *entry; /* for the file noted last; borrowed, or NULL */
 };
 void facet_memo_deinit(struct facet_memo *memo);
 
 struct facets {
-  const char *folder;               /* of the workflow file, NULL = none */
+  const char *folder;               /* folder of the workflow file, or NULL */
   const char *above, *above_facets; /* as facets_above and below it; NULL = none */
   const json_t *given;              /* {"personas": {NAME: text}, ...}: instead of files; or NULL */
   const char *project, *home, *user; /* folders of facets, in this order; NULL = none */
   const struct yaml_node *sections[FACET_KIND_COUNT]; /* maps, NULL = none */
   json_t *files;                                      /* an array, borrowed; NULL: not wanted */
-  struct str movement;     /* whose facet is looked up; empty: nothing is noted */
+  struct str movement;     /* the movement whose facet is looked up; empty: nothing is noted */
   struct facet_memo *memo; /* or NULL; of one loading: files do not change meanwhile */
 };
 

@@ -6,7 +6,8 @@
 
 #include "core/keys.h"
 
-/* The value of that key as YAML, on one line; NULL: it has none, as keys that are only noted. */
+/* Returns the value of that key as YAML, on one line; NULL for keys without one, such as keys that
+ * are only noted. */
 const char *key_example(const struct key_set *set, const struct key *key);
 
 #endif

@@ -18,7 +18,7 @@
 #include <jansson.h>
 
 struct workflow_source {
-  const char *path; /* of the workflow file; relative facet paths start at its folder */
+  const char *path; /* path of the workflow file; relative facet paths start at its folder */
   const char *text; /* NULL: read from path; else n bytes, path only names it in messages */
   size_t n;
   const json_t *facets;       /* with a text: its facets by kind and name; then no folder is read */
@@ -47,7 +47,8 @@ json_t *workflow_load_marked(const struct workflow_source *source, struct err_li
                              struct workflow_marks **marks);
 void workflow_marks_free(struct workflow_marks *marks);
 
-/* Which movements a session can reach: an array with one entry per movement. free() it. */
+/* Says which movements a session can reach: an array with one entry for each movement. free()
+ * it. */
 bool *workflow_reachable(const json_t *doc);
 
 /* Unreachable movements, unknown next, movements that cannot end, a judge that cannot judge, an

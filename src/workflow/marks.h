@@ -12,12 +12,12 @@
 
 struct workflow_marks {
   char *file;
-  struct arena arena; /* of the tree */
+  struct arena arena; /* holds the tree */
   const struct yaml_node *root;
-  struct err_list notes; /* what was read and does nothing: warnings of lint */
+  struct err_list notes; /* keys that were read and do nothing: warnings of lint */
 };
 
-/* 0:0 when the path has no place; marks may be NULL. */
+/* Returns the place of a path; 0:0 if it has none. marks may be NULL. */
 void marks_place(const struct workflow_marks *marks, const char *path, int *line, int *column);
 
 /* Returns the file that contains it: the workflow's own, or a called one. "" without marks. */

@@ -11,11 +11,11 @@
 
 #include <jansson.h>
 
-/* The ready schema of that name: a new reference, NULL when there is none. */
+/* Returns the built-in schema of that name, a new reference; NULL if there is none. */
 json_t *preset_schema(struct str name);
 /* "address, entities, ...", static. */
 const char *preset_names(void);
-/* A text that can only be a preset's name. */
+/* Returns true for a text that can only be a preset's name. */
 bool preset_is_name(struct str text);
 
 /* Reads the schema in a file below `folder`: a new reference, or NULL with the error, which names

@@ -28,9 +28,9 @@ struct name_scope {
   bool outside; /* the values come from outside */
 };
 
-extern const struct name_scope scope_none; /* of a file that declares nothing */
+extern const struct name_scope scope_none; /* for a file that declares nothing */
 
-/* A called file, at the place that calls it. */
+/* Is a called file, at the place that calls it. */
 struct origin {
   struct yaml_origin base; /* the first member: yaml_node.origin points to it */
   struct facets facets;    /* where its own are looked for */
@@ -46,7 +46,7 @@ enum scope_place {
   SCOPE_INSTRUCTION /* a template */
 };
 
-/* Can it be a param's name: letters, digits, _ and -, at most 64? */
+/* Returns whether it can be a param's name: letters, digits, _ and -, at most 64. */
 bool scope_is_param(struct str name);
 /* Appends the text with its names replaced; scope may be NULL. False: it names no param. */
 bool scope_text(const struct name_scope *scope, enum scope_place place, struct str text,

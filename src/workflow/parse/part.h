@@ -8,32 +8,32 @@
 #include "core/keys.h"
 #include "workflow/parse.h"
 
-/* An error at a node's place. */
+/* Reports an error at a node's place. */
 void parse_report(struct parse *p, const struct yaml_node *node, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 #define REPORT(p, node, ...) parse_report((p), (node), __VA_ARGS__)
 /* Returns the file that a node is in. */
 const char *parse_file_of(const struct parse *p, const struct yaml_node *node);
 
-/* A note at a place of the file, once a key: what loads and does not mean what it says. */
+/* Notes, once a key, a place of the file that loads and does not mean what it says. */
 void parse_note_once(struct parse *p, const struct key *k, const struct yaml_node *node,
                      const char *fmt, ...) PRINTF_LIKE(4, 5);
 
-/* A piece of the file's text for a message; in the arena. */
+/* Returns a piece of the file's text for a message, in the arena. */
 const char *parse_shown(struct parse *p, struct str s);
-/* The words that a key takes, the same way. */
+/* Returns the words that a key takes, likewise. */
 const char *parse_words_shown(struct parse *p, const struct key *k);
 
 /* A text of the file. */
 json_t *parse_text_json(struct str s);
 /* Whether the node is a text; says how to make it one. */
 bool parse_want_text(struct parse *p, const char *what, const struct yaml_node *node);
-/* The facets of the node's own file. */
+/* Returns the facets of the node's own file. */
 struct facets parse_facets_of(const struct parse *p, const struct yaml_node *node);
 
-/* The value of a key: a new reference, NULL when it is wrong (that was reported). */
+/* Returns the value of a key as a new reference; NULL if it is wrong, which was reported. */
 json_t *parse_value(struct parse *p, const struct key *k, const struct yaml_node *node);
-/* The same, of keys of one type. */
+/* These do the same for keys of one type. */
 json_t *parse_text(struct parse *p, const struct key *k, const struct yaml_node *node);
 json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node);
 json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_node *node);
@@ -49,7 +49,7 @@ json_t *parse_invariants(struct parse *p, const struct key *k, const struct yaml
 /* Puts the first name of a list where a single name would be, and the rest into `fallback`. Takes
  * the value. */
 void parse_put_providers(json_t *object, const char *key, json_t *value);
-/* A section of facets, kept for the look-ups in `facets`. */
+/* Reads a section of facets and keeps it for the look-ups in `facets`. */
 void parse_section(struct parse *p, struct facets *facets, const struct key *k,
                    const struct yaml_node *node);
 /* Reads the workflow's own keys in a called file: its movements are read where it is called. */
