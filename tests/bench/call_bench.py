@@ -1,12 +1,37 @@
-"""What segue does around the call of a program: a sandbox (held), looks at the folder it works in (tree)."""
+"""What one call costs apart from its provider: the start of a program and its end (spawn), its sandbox
+(held), looks at the folder it works in (tree); what the library's rooms cost (library)."""
 import json
 import os
 import shutil
 import subprocess
 from statistics import median
 
-from bench import at, fill, in_turns, ran, row, times_as
-from support import SEGUE, Box, expect, of_type, records
+from bench import PROBE, at, fill, in_turns, ran, row, times_as
+from support import BUILD, SEGUE, Box, expect, of_type, records
+
+
+def library():
+    print(ran(PROBE, "library")[2].decode(), end="")
+
+
+def spawned(who, at_once, each=50, megabytes=0):
+    """How many a second, and in order the milliseconds of each start."""
+    rate, *starts = map(float, ran(PROBE, "spawn", who, str(at_once), str(each), str(megabytes),
+                                   env={**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim"})[2].split())
+    return rate, sorted(starts)
+
+
+def spawn(rounds=25):
+    """Spawn and collect through os/process beside the least that anybody must do with the same shim, and
+    how long a start stops the loop."""
+    for at_once in (1, 8):
+        ours, bare = in_turns(rounds, {who: lambda who=who: spawned(who, at_once)[0] for who in ("own", "bare")})
+        row(f"spawn and collect, {at_once} in flight", median(ours), "a second")
+        row("  of the bare probe's", times_as(ours, bare), "", ">= 0.90")
+    for megabytes in (0, 500):
+        _, starts = spawned("own", 1, 500, megabytes)
+        row(f"the loop stopped by a start, {megabytes} MB resident", median(starts), "ms", "<= 1.5")
+        row("  p99", starts[int(len(starts) * .99)], "ms", "<= 5")
 
 
 def turn_ms(box, level, turns=60):

@@ -5,14 +5,14 @@ usage: run.py BUILD_DIR [NAME [NUMBER...]]...    without a name: all but those t
 The numbers behind a name are the bench's parameters, such as its sessions and rounds.
 """
 import importlib
-import subprocess
 import sys
 
-# Each bench and where it is: a function of that name, or (None) a program of its own. By name only
-# run those that take long or need more than a build.
-BENCHES = {"library": None, "spawn": None, "http": "http_bench", "program": "program_bench", "session": "flow_bench",
-           "submit": "flow_bench", "group": "flow_bench", "worktree": "flow_bench", "held": "call_bench",
-           "tree": "call_bench", "many": "census_bench", "audit": "census_bench", "window": "window_bench"}
+# Each bench, a function of that name, and where it is. By name only run those that take long or need
+# more than a build.
+BENCHES = {"library": "call_bench", "spawn": "call_bench", "http": "http_bench", "program": "program_bench",
+           "session": "flow_bench", "submit": "flow_bench", "group": "flow_bench", "worktree": "flow_bench",
+           "held": "call_bench", "tree": "call_bench", "many": "census_bench", "audit": "census_bench",
+           "window": "window_bench"}
 BY_NAME = {"million": "census_bench", "window_live": "window_bench", "store": "store_bench"}
 
 
@@ -28,10 +28,7 @@ def main():
         sys.exit(f"run.py: there is no benchmark {name}; there are: {' '.join(modules)}")
     for name, numbers in asked:
         print(f"== {name}", flush=True)
-        if modules[name] is None:
-            subprocess.run([f"{sys.argv[1]}/tests/{name}_bench"], check=True)
-        else:
-            getattr(importlib.import_module(modules[name]), name)(*numbers)
+        getattr(importlib.import_module(modules[name]), name)(*numbers)
 
 
 if __name__ == "__main__":
