@@ -73,7 +73,7 @@ static void lower_limits(struct call_limits *limits, const struct budget *budget
 }
 
 static struct call_limits bounds_call_limits(const struct workflow *wf, const struct movement *m) {
-  struct call_limits limits = {{-1, -1, -1}, guard_most(m, GUARD_TOOL)};
+  struct call_limits limits = {{-1, -1, -1}, guard_most(m, GUARD_TOOL), m->stall_ms};
   lower_limits(&limits, wf->budget);
   lower_limits(&limits, m->budget);
   if (m->group != NO_GROUP)
@@ -82,7 +82,7 @@ static struct call_limits bounds_call_limits(const struct workflow *wf, const st
 }
 
 static bool bounds_is_set(const struct movement *m) {
-  return m->budget != NULL || guard_most(m, GUARD_MOVEMENT) > 0 ||
+  return m->budget != NULL || m->stall_ms > 0 || guard_most(m, GUARD_MOVEMENT) > 0 ||
          guard_most(m, GUARD_FAILURE) > 0 || guard_most(m, GUARD_TOOL) > 0;
 }
 
@@ -271,7 +271,7 @@ static void bounds_on_turn_end(struct bounds *b, const struct view_session *v,
 
 static void bounds_on_call_start(struct bounds *b, const struct view_session *v,
                                  const json_t *record) {
-  static const struct call_limits unlimited = {{-1, -1, -1}, 0};
+  static const struct call_limits unlimited = {{-1, -1, -1}, 0, 0};
   bool first = json_integer_value(json_at(record, "attempt")) == 1;
   const struct view_turn *turn = b->movement_count > 0 ? bounds_turn(v, record) : NULL;
   size_t movement = turn != NULL ? movement_index(v, turn->movement) : SIZE_MAX;
@@ -441,6 +441,9 @@ static void bounds_put_call(struct bounds_out *out, const struct call_bound *c, 
   if (c->until_ms > 0 && !waits)
     add_bound(out,
               (struct view_bound){.kind = VIEW_BOUND_TIMEOUT, .of = name, .until_ms = c->until_ms});
+  if (c->executes && c->limits.stall_ms > 0 && !waits)
+    add_bound(out, (struct view_bound){
+                       .kind = VIEW_BOUND_STALL, .of = name, .limit = c->limits.stall_ms});
 }
 
 /* Writes the bounds of open calls. A call that waits for a place has all of its time left. The call

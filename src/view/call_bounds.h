@@ -19,6 +19,7 @@ enum { CALL_UNITS = BUDGET_TIME + 1 };
 struct call_limits {
   int64_t budget[CALL_UNITS]; /* -1: none */
   long same_tool;             /* 0: no limit */
+  int64_t stall_ms;           /* of its own work; 0: what its provider has, which no record tells */
 };
 
 struct call_bound {

@@ -109,6 +109,7 @@ enum view_bound_kind {
   VIEW_BOUND_SAME_TOOL,     /* equal uses by its call before that is ended */
   VIEW_BOUND_CALL,          /* the open call's budget, over all attempts */
   VIEW_BOUND_TIMEOUT,       /* the running call's */
+  VIEW_BOUND_STALL,         /* silence, in ms, after which its running call is ended */
   VIEW_BOUND_DEADLINE,      /* a question's, after which its default is taken */
   VIEW_BOUND_KINDS
 };

@@ -141,6 +141,8 @@ static json_t *bounds_json(const struct view_session *v) {
       json_put(out, "of", json_text(b->of));
     if (view_bound_has_time(b->kind)) {
       json_put(out, "until", time_json(b->until_ms));
+    } else if (b->kind == VIEW_BOUND_STALL) {
+      json_put(out, "limit", json_integer(b->limit));
     } else {
       bool budget = b->kind == VIEW_BOUND_BUDGET || b->kind == VIEW_BOUND_CALL;
       bool money = budget && b->unit == BUDGET_COST;

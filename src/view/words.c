@@ -15,9 +15,9 @@ const char *view_span_name(enum view_span_kind kind) {
 }
 
 const char *view_bound_name(enum view_bound_kind kind) {
-  static const char *const names[VIEW_BOUND_KINDS] = {"movements",     "budget",       "loop",
-                                                      "same_movement", "same_failure", "same_tool",
-                                                      "call",          "timeout",      "deadline"};
+  static const char *const names[VIEW_BOUND_KINDS] = {
+      "movements", "budget", "loop",    "same_movement", "same_failure",
+      "same_tool", "call",   "timeout", "stall",         "deadline"};
   return kind < VIEW_BOUND_KINDS ? names[kind] : "";
 }
 

@@ -153,6 +153,8 @@ static const char *bound_before(const struct view_bound *b) {
     return "budget of one call of ";
   case VIEW_BOUND_TIMEOUT:
     return "time limit for the call of ";
+  case VIEW_BOUND_STALL:
+    return "stall limit for the call of ";
   case VIEW_BOUND_DEADLINE:
     return "deadline for the question of ";
   }
@@ -189,6 +191,13 @@ static void now_put_amounts(struct html *h, enum budget_unit unit, int64_t used,
   buf_deinit(&text);
 }
 
+static void put_silence(struct html *h, int64_t ms) {
+  struct buf text = {0};
+  view_put_time(&text, ms);
+  html_printf(h, "it ends after %s without output", buf_c(&text));
+  buf_deinit(&text);
+}
+
 static void put_bound_words(struct html *h, const struct view_bound *b) {
   const char *before, *after;
   html_puts(h, bound_before(b));
@@ -201,6 +210,8 @@ static void put_bound_words(struct html *h, const struct view_bound *b) {
   html_puts(h, b->kind == VIEW_BOUND_MOVEMENTS ? "" : ": ");
   if (view_bound_has_time(b->kind))
     part_until(h, b->until_ms);
+  else if (b->kind == VIEW_BOUND_STALL)
+    put_silence(h, b->limit);
   else
     now_put_amounts(h, b->unit, b->used, b->limit);
 }

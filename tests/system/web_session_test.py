@@ -180,6 +180,7 @@ guards: {same_tool: 5}
 movements:
   - name: work
     instruction: go on
+    stall: 20m
     rules: [{condition: when(true), next: which}]
   - name: which
     ask: {question: "Which one?", choices: [one, two]}
@@ -210,6 +211,8 @@ def what_would_stop_it():
                 expect(process.poll() is None, "it ended", process.returncode)
                 shown = json.loads(box.segue("show", path, "--as", "view").stdout)
                 used = sum(b["used"] for b in shown["bounds"] if b["kind"] == "same_tool")
+            stalls = [b for b in shown["bounds"] if b["kind"] == "stall"]
+            expect(stalls == [{"kind": "stall", "of": "work", "limit": 1200000}], shown["bounds"])
             if daemon:
                 box.serve()
                 window, web = box.window(), None
@@ -221,6 +224,7 @@ def what_would_stop_it():
             now = re.search(r"<dl id=now>.*?</dl>", body, re.S).group()
             lines = [html.unescape(re.sub(r"<[^>]*>", "", line)) for line in re.findall(r"<div>(.*?)</div>", now)]
             for wanted in ("budget of one call of work: tokens 0 of 1000", "today's budget: calls 2 of 50",
+                           "stall limit for the call of work: it ends after 20 min 0 s without output",
                            "guard of work: used the same tool 3 of 5 times in a row with the same argument",
                            "today's budget: tokens 800 of 1000 80 %", "today's budget of script: $0.2500 of $1.0000"):
                 expect(wanted in lines, daemon, wanted, lines)
