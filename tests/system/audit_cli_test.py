@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 from audit_logs import METHOD, START_MS, ZERO, Log, Maker, dump, session_id, write
+from daemon import SANITIZED
 from support import BUILD, Box, expect, main
 
 SESSIONS = int(os.environ.get("SEGUE_AUDIT_SESSIONS", "1200"))
@@ -330,7 +331,7 @@ def a_persons_verdict():
 def bounded(box, *words):
     """Runs a command in 64 MiB of memory."""
     def limit():
-        if "asan" not in BUILD and "tsan" not in BUILD:
+        if not SANITIZED:
             resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
 
     return subprocess.run([BUILD + "/segue", *words], env=box.env, capture_output=True, text=True, timeout=600,

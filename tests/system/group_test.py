@@ -14,8 +14,7 @@ sys.dont_write_bytecode = True
 
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 
-from daemon import SANITIZED  # noqa: E402
-from support import (BUILD, Box, Failed, expect, main, need_build, of_type, records,  # noqa: E402
+from support import (BUILD, THREAD_SANITIZED, Box, Failed, expect, main, need_build, of_type, preload, records,  # noqa: E402
                      verified)
 
 AT_ONCE = 4
@@ -191,15 +190,15 @@ def syncs_of(children):
     with Box() as box:
         words = ["run", box.file("w.yaml", json.dumps(group)), "--scenario",
                  box.file("w.json", json.dumps({"replies": answers})), "--logs", box.logs, "-t", "x"]
-        done = box.segue(*words, env={"LD_PRELOAD": SYNCS, "SYNC_ORDER": box.dir + "/trace"})
+        done = box.segue(*words, env=preload(SYNCS, {"SYNC_ORDER": box.dir + "/trace"}))
         expect(done.returncode == 0, done.stdout, done.stderr)
         with open(box.dir + "/trace", encoding="utf-8", errors="replace") as trace:
             return sum(line.startswith("sync-\t") and ".ndjson" in line for line in trace)
 
 
 def results_that_end_together_share_a_sync():
-    if SANITIZED:
-        return "skipped: a sanitizer must be loaded first"
+    if THREAD_SANITIZED:
+        return "skipped: its runtime cannot be loaded before a library"
     one, many = syncs_of(1), syncs_of(64)
     expect(one <= many <= one + 4, one, "syncs alone", many, "of 64")  # a busy machine parts some
     return f"{many} syncs, {one} of one child"

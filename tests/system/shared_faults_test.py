@@ -12,9 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))) +
 import cutting  # noqa: E402
 import postgres  # noqa: E402
 import shared_daemon_test  # noqa: E402
-from daemon import SANITIZED  # noqa: E402
 from shared_daemon_test import MOVEMENTS  # noqa: E402
-from support import BUILD, expect, main, need_build  # noqa: E402
+from support import BUILD, THREAD_SANITIZED, expect, main, need_build, preload  # noqa: E402
 
 SERVER = None
 WIDE = """
@@ -283,14 +282,15 @@ def its_disk_is_full():
 
 def clocks_a_day_apart():
     """No clock of a worker counts: one is a day behind, one a day ahead."""
-    if SANITIZED:
-        return "skipped: a sanitizer must be loaded first"
+    if THREAD_SANITIZED:
+        return "skipped: its runtime cannot be loaded before a library"
     with Fleet("1s") as fleet:
         ids = fleet.submit(fleet.workflow(0.3), 8)
         for day in ("-86400", "86400"):
-            fleet.env.update(LD_PRELOAD=BUILD + "/helpers/shifted_clock.so", SHIFTED_CLOCK_S=day)
+            fleet.env.update(preload(BUILD + "/helpers/shifted_clock.so", {"SHIFTED_CLOCK_S": day}))
             fleet.serve("-n", "2")
         fleet.env.pop("LD_PRELOAD")
+        fleet.env.pop("ASAN_OPTIONS", None)
         fleet.env.pop("SHIFTED_CLOCK_S")
         fleet.until(lambda: fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE "
                                       "state = 'held' AND seq > 1") == "2", "both work")

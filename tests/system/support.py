@@ -6,6 +6,7 @@ prints what was wrong and the command that repeats it.
 """
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,16 @@ WAIT_S = 60  # an upper bound for a loaded machine, not a wait
 
 with open(SEGUE if os.path.exists(SEGUE) else os.devnull, "rb") as binary:
     THREAD_SANITIZED = b"__tsan_init" in binary.read()
+
+
+def preload(library, beside=None):
+    """What is set to load a library into segue. The runtime of AddressSanitizer must come before it,
+    and would look for leaks in each program that segue starts as well."""
+    linked = subprocess.run(["ldd", SEGUE], capture_output=True, text=True).stdout
+    runtime = re.search(r"libasan\S* => (\S+)", linked)
+    if runtime:
+        return {"LD_PRELOAD": f"{runtime[1]} {library}", "ASAN_OPTIONS": "detect_leaks=0", **(beside or {})}
+    return {"LD_PRELOAD": library, **(beside or {})}
 
 
 class Failed(Exception):

@@ -13,8 +13,8 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from daemon import SANITIZED, DaemonBox  # noqa: E402
-from support import BUILD, SEGUE, Box, expect, main, need_build, records  # noqa: E402
+from daemon import DaemonBox  # noqa: E402
+from support import BUILD, SEGUE, THREAD_SANITIZED, Box, expect, main, need_build, preload, records  # noqa: E402
 
 LIBRARY = BUILD + "/helpers/sync_order.so"
 LONG_TEXT = "a text that is too long for a line of the log\n" * 1600  # over 64 KiB
@@ -186,7 +186,7 @@ class Play:
 
 
 def env_of(box):
-    return {"LD_PRELOAD": LIBRARY, "SYNC_ORDER": box.dir + "/trace"}
+    return preload(LIBRARY, {"SYNC_ORDER": box.dir + "/trace"})
 
 
 def words_of(box, first="true", task="do it", text=LONG_TEXT):
@@ -310,8 +310,8 @@ def a_daemon():
 
 
 need_build()
-if SANITIZED:
-    print("skipped: a sanitizer must be loaded first")
+if THREAD_SANITIZED:
+    print("skipped: its runtime cannot be loaded before a library")
     sys.exit(77)
 if b"SEGUE_FAULT" not in open(SEGUE, "rb").read():
     print("skipped: built without fault points")
