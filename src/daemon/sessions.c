@@ -183,6 +183,19 @@ void entry_retire(struct daemon_entry *e) {
   sessions_soon(ss);
 }
 
+/* A person answered while the session's stop was being written: it goes on. */
+static bool entry_was_answered(struct daemon_entry *e) {
+  struct sessions *ss = e->sessions;
+  if (e->state != ENTRY_RUNNING || ss->draining || !e->brief.answered || !brief_goes_on(&e->brief))
+    return false;
+  entry_set_state(e, ENTRY_OVER);
+  entry_set_state(e, ENTRY_QUEUED);
+  let_go(e);
+  ss->changed(ss->ctx, e);
+  sessions_soon(ss);
+  return true;
+}
+
 static void sessions_on_finished(void *ctx, struct session *s) {
   struct daemon_entry *e = ctx;
   const struct err *broken = session_broken(s);
@@ -194,7 +207,8 @@ static void sessions_on_finished(void *ctx, struct session *s) {
     if (entry_mend_later(e, broken))
       return;
   }
-  entry_retire(e);
+  if (broken != NULL || !entry_was_answered(e))
+    entry_retire(e);
 }
 
 const struct watcher sessions_watcher = {.record = sessions_on_record,

@@ -211,6 +211,9 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
   ask->question = 0;
   if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN || e->state == ENTRY_OPENING) {
     (void)err_set(&err, ERR_LOCKED, "it is being written right now: try again");
+  } else if (ss->shared && e->session != NULL &&
+             session_core(e->session)->status == SESSION_STOPPED) {
+    (void)err_set(&err, ERR_LOCKED, "it is stopping right now: try again");
   } else if (e->state == ENTRY_RUNNING || e->session != NULL) {
     ok = host_reply(e->session, &ask->said.core, &ask->question, &err);
   } else if (ask_look(e, "another program is running it: answer it there", &err)) {

@@ -388,7 +388,8 @@ void host_accept(struct session *s, const char *reason, const struct core_steer 
 bool host_reply(struct session *s, struct core_answer *answer, uint64_t *question,
                 struct err *err) {
   bool goes = s->env.loop != NULL;
-  struct event ev = {.kind = EVENT_ANSWER, .answer = answer, .hold = !goes};
+  bool stopped = goes && s->core.status == SESSION_STOPPED; /* the answer comes behind its stop */
+  struct event ev = {.kind = EVENT_ANSWER, .answer = answer, .hold = !goes || stopped};
   bool leaves = session_is_leaving(s) && s->core.status != SESSION_ENDED;
   bool ok = !leaves || err_set(err, ERR_LOCKED, "it is stopping right now: try again");
   ok = ok && core_answer_settle(&s->core, answer, clock_real_ms(), err);

@@ -318,7 +318,7 @@ static void a_session_that_waits_can_leave(void **state) {
   struct fixture *f = *state;
   struct seen first = {0}, stopped = {.stop_on = "admission"},
               cancelled = {.stop_on = "admission", .cancel = true}, last = {0};
-  use_scenario(f, 50);
+  use_scenario(f, 200);
   start(f, &first);
   start(f, &stopped);
   start(f, &cancelled);
