@@ -1,6 +1,7 @@
 /* Keeps the page that tells shims until when their programs may work. */
 #include "os/lease.h"
 
+#include "os/clock.h"
 #include "os/process_internal.h"
 #include "shim/protocol.h"
 
@@ -50,4 +51,16 @@ void lease_extend(uint64_t until_ms) {
 
 int lease_fd(void) {
   return atomic_load(&page_fd);
+}
+
+uint64_t lease_term(void) {
+  return lease_fd() < 0 ? 0 : atomic_load(&page->term);
+}
+
+/* As the shim does: until_ms is read before the term that it belongs to. */
+bool lease_is_over(uint64_t term) {
+  if (term == 0)
+    return false;
+  uint64_t until = atomic_load(&page->until_ms);
+  return atomic_load(&page->term) != term || clock_boot_ms() >= until;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "os/clock.h"
 #include "os/group.h"
+#include "os/lease.h"
 #include "shim/protocol.h"
 
 #include <dirent.h>
@@ -32,6 +33,7 @@ struct scan {
   const char *variable; /* in the environment, of n bytes */
   size_t n;
   unsigned long long mark; /* see shim_mark_of; 0: none */
+  uint64_t term;           /* of the lease that makes the session ours */
   struct process_seen *seen;
   size_t count;
   struct buf bytes;
@@ -161,13 +163,16 @@ static void mark_trees(struct scan *s) {
     own->marked = false;
 }
 
-/* Ends a process by its descriptor: its number may meanwhile be another's. */
-static bool end_one(const struct process_seen *seen, uint64_t until_ms, struct buf *bytes) {
+/* Ends a process by its descriptor: its number may meanwhile be another's. After the lease the
+ * process may be the new owner's. */
+static bool end_one(const struct process_seen *seen, uint64_t term, uint64_t until_ms,
+                    struct buf *bytes) {
   int fd = pidfd_open(seen->pid, 0);
   if (fd < 0)
     return false;
   struct process_seen again;
   bool same = read_stat(seen->pid, &again, bytes) && again.started == seen->started;
+  same = same && !lease_is_over(term);
   if (same && pidfd_send_signal(fd, SIGKILL, NULL, 0) == 0) {
     struct pollfd over = {.fd = fd, .events = POLLIN};
     uint64_t now = clock_mono_ms();
@@ -181,18 +186,20 @@ static size_t end_marked(const struct scan *s, uint64_t until_ms, struct buf *by
   size_t ended = 0;
   for (size_t i = 0; i < s->count; i++)
     if (s->seen[i].marked)
-      ended += end_one(&s->seen[i], until_ms, bytes);
+      ended += end_one(&s->seen[i], s->term, until_ms, bytes);
   return ended;
 }
 
 size_t leftover_end(const char *session) {
   char wanted[128];
-  size_t all = group_end_all(session);
+  uint64_t term = lease_term();
+  size_t all = lease_is_over(term) ? 0 : group_end_all(session);
   uint64_t until_ms = clock_mono_ms() + LIMIT_LEFTOVER_WAIT_MS;
   struct buf bytes = {0};
   int n = snprintf(wanted, sizeof wanted, LEFTOVER_VARIABLE "=%s", session);
   for (int pass = 0; pass < PASS_COUNT && clock_mono_ms() < until_ms; pass++) {
-    struct scan s = {.variable = wanted, .n = (size_t)n, .mark = shim_mark_of(session)};
+    struct scan s = {
+        .variable = wanted, .n = (size_t)n, .mark = shim_mark_of(session), .term = term};
     size_t ended = 0;
     if (look_at_all(&s)) {
       mark_trees(&s);

@@ -11,8 +11,9 @@
 #define LEFTOVER_VARIABLE "SEGUE_SESSION"
 
 /* Ends every process of this user that has either, and its descendants, except this process and its
- * ancestors. Call it only when nobody else runs the session (its log is ours). Waits for their end,
- * at most LIMIT_LEFTOVER_WAIT_MS. Returns how many there were. */
+ * ancestors. Call it only when nobody else runs the session (its log is ours); where that is leased
+ * (os/lease.h), it stops when the lease is over. Waits for their end, at most
+ * LIMIT_LEFTOVER_WAIT_MS. Returns how many there were. */
 size_t leftover_end(const char *session);
 
 #endif

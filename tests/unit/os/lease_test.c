@@ -9,9 +9,15 @@
 
 #include "os/clock.h"
 #include "os/lease.h"
+#include "os/leftover.h"
 #include "os/process.h"
 
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void on_end(void *ctx, struct process_result *result) {
   struct process_result *out = ctx;
@@ -51,8 +57,34 @@ static void a_lease_that_ends_is_no_exit(void **state) {
   assert_int_equal(end_of("sleep 600 & sleep 600", 300), PROCESS_END_SHIM_LOST);
 }
 
+/* After the lease a process of the session may be its new owner's. */
+static void leftovers_of_an_ended_lease_stay(void **state) {
+  char session[64], variable[128];
+  struct err err;
+  pid_t pid;
+  int status;
+  (void)state;
+  assert_true(lease_open(&err));
+  (void)snprintf(session, sizeof session, "lease-test-%ld", (long)getpid());
+  (void)snprintf(variable, sizeof variable, LEFTOVER_VARIABLE "=%s", session);
+  char *argv[] = {"sleep", "600", NULL}, *envp[] = {variable, NULL};
+  assert_int_equal(posix_spawn(&pid, "/bin/sleep", NULL, NULL, argv, envp), 0);
+  lease_begin(clock_boot_ms());
+  assert_int_equal(leftover_end(session), 0);
+  assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+  lease_begin(clock_boot_ms() + 3600000);
+  uint64_t term = lease_term();
+  assert_false(lease_is_over(term));
+  assert_int_equal(leftover_end(session), 1);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(WIFSIGNALED(status));
+  lease_begin(clock_boot_ms() + 3600000);
+  assert_true(lease_is_over(term)); /* though time is left */
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_lease_that_ends_is_no_exit)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_lease_that_ends_is_no_exit),
+                                     cmocka_unit_test(leftovers_of_an_ended_lease_stay)};
   (void)setenv("SEGUE_SHIM", SEGUE_BUILD_DIR "/segue-shim", 1);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
