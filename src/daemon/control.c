@@ -137,12 +137,12 @@ static void list_sessions(void *ctx, struct server_request *r) {
   struct select wanted;
   size_t limit;
   if (read_wanted(r, &wanted, &before) && read_limit(r, &limit))
-    listing_take(&api->readings, r, api->sessions, &wanted, limit);
+    listing_take(&api->readings, r, api->shelf, api->sessions, &wanted, limit);
 }
 
 static void get_inbox(void *ctx, struct server_request *r) {
   struct control *api = ctx;
-  listing_take_inbox(&api->readings, r, api->sessions);
+  listing_take_inbox(&api->readings, r, api->shelf, api->sessions);
 }
 
 /* --- events --- */

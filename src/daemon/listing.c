@@ -33,6 +33,7 @@ struct list_ask {
   size_t count;
   char id[STORE_ID_BYTES]; /* of the session, when only one is asked for */
   struct heads **heads;    /* see heads_once */
+  struct shelf *shelf;     /* lends filter.listed; NULL for one session */
 };
 
 enum { LOOK_BYTES = 64 * 1024 }; /* of a log that is read to its end, counted as one look */
@@ -169,15 +170,15 @@ static void listing_answer(struct reading_answer *answer, json_t *list, const ch
 }
 
 /* Returns NULL if it is not wanted, or not a session yet. Adds its cost to `looked`. */
-static json_t *list_one(const struct list_ask *l, const struct index *x, const char *id,
-                        size_t *looked) {
+static json_t *list_one(const struct list_ask *l, struct listed *logs, size_t i, size_t *looked) {
   const struct select *wanted = &l->filter.select;
   const struct index_row *row = NULL;
+  const char *id = logs->logs[i].id;
   struct store_ref ref;
   uint64_t bytes = 0;
-  if (x != NULL && standing_of(l, id) == NULL)
-    row = index_row(x, id);
-  if (row != NULL && select_passes_over(wanted, x, row))
+  if (select_is_set(wanted) && standing_of(l, id) == NULL)
+    row = listed_row(logs, i);
+  if (row != NULL && select_passes_over(wanted, logs->index, row))
     return NULL;
   ++*looked;
   json_t *session = listing_row(l, id, wanted);
@@ -194,28 +195,34 @@ static json_t *list_one(const struct list_ask *l, const struct index *x, const c
 
 /* Lists the newest first. A page ends when it is full, or when looking at more logs would keep
  * others waiting; `next` then says where to go on. */
-static void listing_plain_work(void *ctx, struct reading_answer *answer) {
-  const struct list_ask *l = ctx;
+static void list_newest(const struct list_ask *l, struct listed *logs,
+                        struct reading_answer *answer) {
   const char *last = NULL;
-  struct store_id *ids;
-  size_t count, i = 0, looked = 0;
-  if (!store_list(&l->store, &ids, &count, &answer->err)) {
-    answer->status = 500;
-    return;
-  }
-  struct index *x = select_is_set(&l->filter.select) ? index_open(&l->store) : NULL;
+  size_t i = 0, looked = 0;
   json_t *list = json_array();
-  for (; i < count && json_array_size(list) < l->filter.max && looked < LIMIT_API_READ_COUNT; i++) {
-    if (l->filter.before != NULL && strcmp(ids[i].id, l->filter.before) >= 0)
+  if (select_is_set(&l->filter.select))
+    listed_index(logs);
+  for (; i < logs->count && json_array_size(list) < l->filter.max && looked < LIMIT_API_READ_COUNT;
+       i++) {
+    if (l->filter.before != NULL && strcmp(logs->logs[i].id, l->filter.before) >= 0)
       continue;
-    last = ids[i].id;
-    json_t *session = list_one(l, x, last, &looked);
+    last = logs->logs[i].id;
+    json_t *session = list_one(l, logs, i, &looked);
     if (session != NULL)
       json_array_append_new(list, session);
   }
-  listing_answer(answer, list, i < count ? last : NULL);
-  index_close(x);
-  free(ids);
+  listing_answer(answer, list, i < logs->count ? last : NULL);
+}
+
+static void listing_plain_work(void *ctx, struct reading_answer *answer) {
+  const struct list_ask *l = ctx;
+  struct listed *kept = l->filter.listed, *logs = kept != NULL ? kept : listed_new(&l->store, NULL);
+  if (listed_read(logs, kept != NULL, &answer->err))
+    list_newest(l, logs, answer);
+  else
+    answer->status = 500;
+  if (kept == NULL)
+    listed_free(logs);
 }
 
 static void listing_work(void *ctx, struct reading_answer *answer) {
@@ -254,6 +261,8 @@ static void listing_drop(void *ctx) {
   free(l->standing);
   heads_once_free(l->heads);
   free(l->heads);
+  if (l->shelf != NULL)
+    shelf_give_back(l->shelf, l->filter.listed);
   arena_deinit(&l->arena);
   free(l);
 }
@@ -272,8 +281,8 @@ static bool listing_reads(struct list_ask *l, const struct server_request *r, st
   return true;
 }
 
-void listing_take(struct readings *rs, struct server_request *r, const struct sessions *ss,
-                  const struct select *wanted, size_t limit) {
+void listing_take(struct readings *rs, struct server_request *r, struct shelf *shelf,
+                  const struct sessions *ss, const struct select *wanted, size_t limit) {
   struct err err = {0};
   struct list_ask *l = xmalloc(sizeof *l);
   *l = (struct list_ask){.store = *ss->env->store, .heads = xcalloc(1, sizeof *l->heads)};
@@ -291,6 +300,8 @@ void listing_take(struct readings *rs, struct server_request *r, const struct se
   }
   bool plain = l->filter.words[0] == NULL && l->filter.sort == VIEW_SORT_NONE;
   take_standing(l, ss);
+  l->shelf = shelf;
+  l->filter.listed = shelf_lend(shelf, &l->store);
   reading_take(rs, r, plain ? listing_plain_work : listing_work, listing_drop, l);
 }
 
@@ -315,6 +326,8 @@ struct inbox_live { /* a session whose state in memory is newer than its log */
 
 struct inbox_ask {
   struct store store;
+  struct shelf *shelf;
+  struct listed *listed; /* lent; or NULL */
   struct inbox_live *running;
   size_t count;
 };
@@ -329,7 +342,7 @@ static const struct brief *inbox_running(void *ctx, const char *id) {
 
 static void inbox_work(void *ctx, struct reading_answer *answer) {
   struct inbox_ask *ask = ctx;
-  json_t *list = inbox_list(&ask->store, inbox_running, ask, &answer->err);
+  json_t *list = inbox_list(&ask->store, ask->listed, inbox_running, ask, &answer->err);
   if (list == NULL) {
     answer->status = 500;
     return;
@@ -343,13 +356,16 @@ static void inbox_drop(void *ctx) {
   for (size_t i = 0; i < ask->count; i++)
     brief_deinit(&ask->running[i].brief);
   free(ask->running);
+  shelf_give_back(ask->shelf, ask->listed);
   free(ask);
 }
 
-void listing_take_inbox(struct readings *rs, struct server_request *r, const struct sessions *ss) {
+void listing_take_inbox(struct readings *rs, struct server_request *r, struct shelf *shelf,
+                        const struct sessions *ss) {
   const struct list *running = &ss->lists[ENTRY_RUNNING];
   struct inbox_ask *ask = xmalloc(sizeof *ask);
-  *ask = (struct inbox_ask){.store = *ss->env->store};
+  *ask = (struct inbox_ask){.store = *ss->env->store, .shelf = shelf};
+  ask->listed = shelf_lend(shelf, &ask->store);
   ask->running = xcalloc(running->count + 1, sizeof *ask->running);
   LIST_EACH(struct daemon_entry, e, in_state, (struct list *)running) {
     struct inbox_live *one = &ask->running[ask->count];

@@ -138,25 +138,36 @@ static json_t *inbox_sort(json_t *list) {
   return sorted;
 }
 
-json_t *inbox_list(const struct store *store,
+/* Adds the questions of a log by its row, or by reading it. */
+static void inbox_take_listed(json_t *list, struct listed *l, size_t i, struct buf *text) {
+  struct listed_log *log = &l->logs[i];
+  size_t before = json_array_size(list);
+  if (log->asks_nobody || !row_may_ask(listed_row(l, i)))
+    return;
+  inbox_take_log(list, &l->store, log->id, text);
+  log->asks_nobody = l->stirs.on && before < LIMIT_INBOX_COUNT && json_array_size(list) == before;
+}
+
+json_t *inbox_list(const struct store *store, struct listed *listed,
                    const struct brief *(*live)(void *ctx, const char *id), void *ctx,
                    struct err *err) {
-  struct store_id *ids;
-  size_t count;
-  if (!store_list(store, &ids, &count, err))
-    return NULL;
-  struct index *x = index_open(store);
-  json_t *list = json_array();
+  struct listed *l = listed != NULL ? listed : listed_new(store, NULL);
+  json_t *list = NULL;
   struct buf text = {0};
-  for (size_t i = count; i-- > 0;) {
-    const struct brief *known = live ? live(ctx, ids[i].id) : NULL;
-    if (known != NULL)
-      inbox_add(list, known, ids[i].id);
-    else if (row_may_ask(index_row(x, ids[i].id)))
-      inbox_take_log(list, store, ids[i].id, &text);
+  if (listed_read(l, listed != NULL, err)) {
+    list = json_array();
+    listed_index(l);
+    for (size_t i = l->count; i-- > 0;) {
+      const struct brief *known = live ? live(ctx, l->logs[i].id) : NULL;
+      if (known != NULL)
+        inbox_add(list, known, l->logs[i].id);
+      else
+        inbox_take_listed(list, l, i, &text);
+    }
+    list = inbox_sort(list);
   }
-  index_close(x);
+  if (listed == NULL)
+    listed_free(l);
   buf_deinit(&text);
-  free(ids);
-  return inbox_sort(list);
+  return list;
 }

@@ -118,7 +118,7 @@ static void listed_on_stir(void *ctx, const char *name, enum stir what) {
   bool known = listed_find(l, id, &i);
   if (known) {
     listed_let_go(l, &l->logs[i]);
-    l->logs[i].looked = false;
+    l->logs[i].looked = l->logs[i].asks_nobody = false;
   }
   if (known && what == STIR_WENT)
     listed_remove(l, i);

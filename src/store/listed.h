@@ -25,7 +25,8 @@ struct listed_log {
   uint32_t row;   /* row of the index, counted from 1; 0: none */
   uint64_t bytes; /* 0: it is not a file */
   int64_t time_ns;
-  void *kept; /* or NULL */
+  bool asks_nobody; /* store/inbox.h read it, and it asks nothing; only while watched */
+  void *kept;       /* or NULL */
 };
 
 struct listed {

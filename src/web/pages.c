@@ -203,7 +203,8 @@ static unsigned page_inbox(const struct page_ask *ask, struct buf *out) {
   filter.ctx = ask;
   if (store_exists(&ask->store) && !view_folder_page(&f, &ask->store, &filter, &err))
     return page_problem(ask, out, &err);
-  json_t *questions = store_exists(&ask->store) ? inbox_list(&ask->store, NULL, NULL, &err) : NULL;
+  json_t *questions =
+      store_exists(&ask->store) ? inbox_list(&ask->store, ask->listed, NULL, NULL, &err) : NULL;
   waiting = json_array_size(questions);
   for (size_t i = 0; i < f.count; i++)
     waiting += row_is_listed(&f.rows[i], questions);

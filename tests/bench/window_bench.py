@@ -72,7 +72,10 @@ def window(turns=1100, sessions=10000):
         box.until(lambda: ask("GET", "?q=since:1d")[0] == 200, "no page")
         time.sleep(3)
         row(f"a page of {sessions} sessions", len(ask("GET", "")[2]) / 1024, "KiB", "<= 120")
-        pages(box, ask, "", "<= 30", "", "?q=status:complete", "?q=method:ai_judge", "?sort=tokens")
+        pages(box, ask, "", "<= 30", "", "?q=status:complete", "?q=method:ai_judge", "?sort=tokens", "inbox")
+        for path in ("inbox", "sessions", "sessions?status=complete", "sessions?text=word", "sessions?sort=tokens"):
+            box.get("/v1/" + path)
+            row(f"GET /v1/{path}: processor time", cpu_of(box, lambda path=path: box.get("/v1/" + path), 10), "ms", "<= 30")
         box.end()
 
 

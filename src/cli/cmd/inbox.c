@@ -187,7 +187,7 @@ static json_t *inbox_items(const struct cli_args *args, struct err *err) {
   if (!paths_logs(logs, where, err))
     return NULL;
   store_at(&store, where);
-  return inbox_list(&store, NULL, NULL, err);
+  return inbox_list(&store, NULL, NULL, NULL, err);
 }
 
 static int inbox_run(int argc, char **argv) {

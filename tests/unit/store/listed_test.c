@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
+#include "store/inbox.h"
 #include "store/index_file.h"
 #include "store/listed.h"
 #include "support/folder.h"
@@ -261,6 +262,73 @@ static void a_flood(void **state) {
   check(f);
 }
 
+/* It runs, as far as its log says; it has stopped with a question, or without. */
+static void write_asking(const struct fixture *f, int i, bool stopped, bool asks) {
+  char id[STORE_ID_BYTES], path[700];
+  id_of(i, id);
+  path_of(f, i, path);
+  FILE *out = fopen(path, "w");
+  assert_non_null(out);
+  fprintf(out,
+          "{\"v\":1,\"seq\":1,\"ts\":\"2026-01-02T03:04:05.000Z\",\"type\":\"session_start\","
+          "\"session\":\"%s\",\"workflow\":{\"name\":\"flow\"},\"config\":{},\"hash\":\"%064d\"}\n",
+          id, 1);
+  if (stopped)
+    fprintf(out,
+            "{\"v\":1,\"seq\":2,\"ts\":\"2026-01-02T03:04:08.000Z\",\"type\":\"session_stop\","
+            "\"reason\":\"question\"%s,\"hash\":\"%064d\"}\n",
+            asks ? ",\"questions\":[{\"since\":\"2026-01-02T03:04:07.000Z\",\"text\":\"?\"}]" : "",
+            2);
+  assert_int_equal(fclose(out), 0);
+}
+
+static bool asks_nobody(const struct fixture *f, int i) {
+  char id[STORE_ID_BYTES];
+  size_t at;
+  id_of(i, id);
+  assert_true(listed_find(f->listed, id, &at));
+  return f->listed->logs[at].asks_nobody;
+}
+
+/* The inbox of the kept list is that of a fresh one, and has `count` questions. */
+static void check_inbox(const struct fixture *f, size_t count) {
+  struct err err;
+  json_t *kept = inbox_list(&f->store, f->listed, NULL, NULL, &err);
+  json_t *read = inbox_list(&f->store, NULL, NULL, NULL, &err);
+  assert_non_null(kept);
+  assert_true(json_equal(kept, read));
+  assert_int_equal(json_array_size(kept), count);
+  json_decref(kept);
+  json_decref(read);
+}
+
+/* A log that asks nobody is read once and no more, until something is written into it. */
+static void inbox_of_kept(void **state) {
+  const struct fixture *f = *state;
+  char path[700];
+  check_inbox(f, 0);
+  write_asking(f, 2000, true, true);
+  write_asking(f, 2001, true, false);
+  write_asking(f, 2002, false, false);
+  check_inbox(f, 1);
+  assert_false(asks_nobody(f, 2000));
+  assert_int_equal(asks_nobody(f, 2001), f->watched);
+  assert_int_equal(asks_nobody(f, 2002), f->watched);
+  write_asking(f, 2000, true, false); /* answered */
+  write_asking(f, 2001, true, true);
+  check_inbox(f, 1);
+  assert_int_equal(asks_nobody(f, 2000), f->watched);
+  assert_false(asks_nobody(f, 2001));
+  write_asking(f, 2000, true, true);
+  write_asking(f, 2002, true, true);
+  check_inbox(f, 3);
+  path_of(f, 2001, path);
+  assert_int_equal(unlink(path), 0);
+  check_inbox(f, 2);
+  refresh(f);
+  check_inbox(f, 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(logs_come_and_go, setup, teardown),
@@ -268,6 +336,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(kept_until_written, setup, teardown),
       cmocka_unit_test_setup_teardown(index_is_another, setup, teardown),
       cmocka_unit_test_setup_teardown(all_anew, setup, teardown),
-      cmocka_unit_test_setup_teardown(a_flood, setup, teardown)};
+      cmocka_unit_test_setup_teardown(a_flood, setup, teardown),
+      cmocka_unit_test_setup_teardown(inbox_of_kept, setup, teardown)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
