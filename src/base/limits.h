@@ -384,6 +384,7 @@
 
 /* --- shared store --- */
 #define LIMIT_STORE_ASK_MS         10000u  /* one request to its server */
+#define LIMIT_STORE_REASON_MS      2000u   /* asking once more why it refuses a connection */
 #define LIMIT_STORE_SCRIPT_MS      600000u /* making or migrating the tables */
 #define LIMIT_STORE_BYTES_MS       8192u   /* bytes a request must move in each further ms */
 #define LIMIT_STORE_TRY_MS         10000u  /* how long a failed request is tried again */

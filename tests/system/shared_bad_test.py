@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a store of several machines says where something is wrong: servers that are full, read only,
 slow or older; rights that are missing; lines changed by hand; hostile bytes; tables of each version."""
+import contextlib
 import json
 import os
 import shutil
@@ -64,6 +65,43 @@ def too_many_connections():
                 expect(status == 0, status, err)
         finally:
             shared_daemon_test.SERVER = SERVER
+
+
+def refuses_in_its_own_language(state, words):
+    """The address of a server that refuses each connection with this state."""
+    server = socket.create_server(("127.0.0.1", 0))
+    fields = b"".join(kind + text + b"\0" for kind, text in
+                      ((b"S", "致命错误".encode()), (b"V", b"FATAL"), (b"C", state), (b"M", words)))
+
+    def refuse():
+        with server:
+            while True:
+                line, _ = server.accept()
+                with line, contextlib.suppress(OSError):  # the client may hang up first
+                    line.recv(8)  # whether it speaks TLS
+                    line.sendall(b"N")
+                    line.recv(1024)
+                    line.sendall(b"E" + (len(fields) + 5).to_bytes(4, "big") + fields + b"\0")
+
+    threading.Thread(target=refuse, daemon=True).start()
+    return f"postgres://u@127.0.0.1:{server.getsockname()[1]}/db"
+
+
+def refused_in_another_language():
+    """It is told at once what stays wrong, and waited for what may pass."""
+    with Fleet("30s", store=SERVER.database()) as fleet:
+        for state, words in ((b"28P01", "Passwort-Authentifizierung für Benutzer »u« fehlgeschlagen"),
+                             (b"3D000", "データベース\"db\"は存在しません"), (b"28000", "не разрешено"), (b"42501", "不允许")):
+            done = fleet.segue("ls", "--store", refuses_in_its_own_language(state, words.encode()))
+            expect(done.returncode == 2 and words.encode() in done.stderr, done)
+            expect(b"does not answer" not in done.stderr, "it waited", done)
+        url = refuses_in_its_own_language(b"53300", "zu viele Verbindungen".encode())
+        late = subprocess.Popen([shared_daemon_test.SEGUE, "ls", "--store", url], env=fleet.env, cwd=fleet.cwd,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said = late.stderr.readline()
+        late.kill()
+        late.communicate()
+        expect(b"has no connection left (max_connections)" in said, said)
 
 
 def addresses_that_lead_nowhere():
@@ -368,6 +406,6 @@ if __name__ == "__main__":
     postgres.need()
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
-        status = main([too_many_connections, addresses_that_lead_nowhere, read_only, changed_by_hand, missing_rights, a_server_that_trickles, removed_while_it_is_read, begins_elsewhere,
+        status = main([too_many_connections, refused_in_another_language, addresses_that_lead_nowhere, read_only, changed_by_hand, missing_rights, a_server_that_trickles, removed_while_it_is_read, begins_elsewhere,
                        two_with_one_name, hostile_bytes, certificates, each_version_is_brought_up_to_date])
     sys.exit(status)

@@ -154,12 +154,94 @@ static const char *open_hint(const char *why) {
   return "";
 }
 
-static bool open_failed(struct conn *conn, enum conn_failure *failure, struct err *err) {
+/* What a connection is opened with, for libpq; NULL ends both lists. */
+struct conn_params {
+  const char *keywords[URL_OPTIONS_MAX + 8], *values[URL_OPTIONS_MAX + 8];
+  int n;
+};
+
+static void param_add(struct conn_params *params, const char *keyword, const char *value) {
+  params->keywords[params->n] = keyword;
+  params->values[params->n++] = value;
+}
+
+static void params_fill(struct conn_params *params, const struct url_options *options,
+                        const char *who, const char *encoding) {
+  *params = (struct conn_params){.n = 0};
+  param_add(params, "connect_timeout", "5");
+  param_add(params, "keepalives_idle", "5");
+  param_add(params, "keepalives_interval", "2");
+  param_add(params, "keepalives_count", "3");
+  param_add(params, "tcp_user_timeout", "10000");
+  for (int i = 0; i < options->count; i++) /* the later value counts */
+    param_add(params, options->keywords[i], options->values[i]);
+  param_add(params, "client_encoding", encoding);
+  param_add(params, "application_name", who);
+}
+
+/* Finishes a connection that was begun, within a limit. False: it failed, or time is up. */
+static bool conn_finish_opening(const struct pq_api *pq, PGconn *pg, uint64_t limit_ms) {
+  uint64_t until_ms = clock_mono_ms() + limit_ms;
+  PostgresPollingStatusType next = PGRES_POLLING_WRITING;
+  while (next == PGRES_POLLING_READING || next == PGRES_POLLING_WRITING) {
+    uint64_t now = clock_mono_ms();
+    struct pollfd p = {.fd = pq->socket(pg),
+                       .events = next == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+    if (now >= until_ms || p.fd < 0 || (poll(&p, 1, (int)(until_ms - now)) < 0 && errno != EINTR))
+      return false;
+    if (p.revents != 0)
+      next = pq->connectPoll(pg);
+  }
+  return next == PGRES_POLLING_OK;
+}
+
+/* Tries once more to open a connection, to learn the SQLSTATE of the server's refusal: its words may
+ * be in any language, and libpq tells the state only of a connection that was begun in two steps.
+ * Leaves "" where the server does not refuse. */
+static void ask_why_refused(const struct pq_api *pq, const struct url_options *options,
+                            const char *who, char state[6]) {
+  struct conn_params params;
+  params_fill(&params, options, who, "UTF8");
+  PGconn *pg = pq->connectStartParams(params.keywords, params.values, 0);
+  state[0] = '\0';
+  if (pg == NULL)
+    return;
+  (void)pq->setErrorVerbosity(pg, PQERRORS_SQLSTATE); /* the message ends in the state */
+  if (pq->status(pg) != CONNECTION_BAD && !conn_finish_opening(pq, pg, LIMIT_STORE_REASON_MS)) {
+    const char *why = pq->errorMessage(pg);
+    size_t n = one_line(why);
+    if (n > 5 && why[n - 6] == ' ' &&
+        strspn(why + n - 5, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= 5)
+      (void)snprintf(state, 6, "%.5s", why + n - 5);
+  }
+  pq->finish(pg);
+}
+
+/* Returns whether these are libpq's own words for a server that is not reached: then there is no
+ * SQLSTATE to ask for. */
+static bool is_unreached(const char *why) {
+  static const char *const unreached[] = {"Is the server running", "timeout expired",
+                                          "server closed the connection", "could not receive",
+                                          "could not send"};
+  for (size_t i = 0; i < ARRAY_LEN(unreached); i++)
+    if (strstr(why, unreached[i]) != NULL)
+      return true;
+  return false;
+}
+
+static bool open_failed(struct conn *conn, const struct url_options *options, const char *who,
+                        enum conn_failure *failure, struct err *err) {
   const char *why = conn->pq->errorMessage(conn->pg);
-  bool transient = may_pass(why);
-  char text[512];
+  bool transient = may_pass(why), full = conn_is_full(why);
+  char text[512], state[6];
   (void)snprintf(text, sizeof text, "%.*s", (int)one_line(why), why);
-  if (conn_is_full(text)) {
+  if (transient && !full && !is_unreached(why)) {
+    ask_why_refused(conn->pq, options, who, state);
+    full = is_state(state, "53300");
+    /* authentication, no such database, no right to connect */
+    transient = !(is_state(state, "28") || is_state(state, "3D000") || is_state(state, "42501"));
+  }
+  if (full) {
     const char *fatal = strstr(text, "FATAL: ");
     *failure = CONN_LOST;
     return err_set(err, ERR_IO, "the store %s has no connection left (max_connections): %s",
@@ -175,27 +257,9 @@ static bool open_failed(struct conn *conn, enum conn_failure *failure, struct er
 
 static PGconn *conn_connect(const struct pq_api *pq, const struct url_options *options,
                             const char *who, const char *encoding) {
-  const char *keywords[URL_OPTIONS_MAX + 8], *values[URL_OPTIONS_MAX + 8];
-  static const char *const own[][2] = {{"connect_timeout", "5"},
-                                       {"keepalives_idle", "5"},
-                                       {"keepalives_interval", "2"},
-                                       {"keepalives_count", "3"},
-                                       {"tcp_user_timeout", "10000"}};
-  int n = 0;
-  for (size_t i = 0; i < ARRAY_LEN(own); i++, n++) {
-    keywords[n] = own[i][0];
-    values[n] = own[i][1];
-  }
-  for (int i = 0; i < options->count; i++, n++) { /* the later value counts */
-    keywords[n] = options->keywords[i];
-    values[n] = options->values[i];
-  }
-  keywords[n] = "client_encoding";
-  values[n++] = encoding;
-  keywords[n] = "application_name";
-  values[n++] = who;
-  keywords[n] = values[n] = NULL;
-  return pq->connectdbParams(keywords, values, 0);
+  struct conn_params params;
+  params_fill(&params, options, who, encoding);
+  return pq->connectdbParams(params.keywords, params.values, 0);
 }
 
 /* Returns whether each byte is a character for the server: then it keeps all UTF-8 texts as they
@@ -244,7 +308,7 @@ struct conn *conn_open(const struct url_options *options, const char *shown, con
     pq->setNoticeReceiver(conn->pg, ignore_notice, NULL);
     ok = pq->setnonblocking(conn->pg, 1) == 0 && check_server(conn, failure, err);
   } else {
-    ok = open_failed(conn, failure, err);
+    ok = open_failed(conn, options, who, failure, err);
   }
   if (ok)
     return conn;

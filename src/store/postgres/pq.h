@@ -13,6 +13,9 @@
   X(conninfoParse)                                                                                 \
   X(conninfoFree)                                                                                  \
   X(connectdbParams)                                                                               \
+  X(connectStartParams)                                                                            \
+  X(connectPoll)                                                                                   \
+  X(setErrorVerbosity)                                                                             \
   X(freemem)                                                                                       \
   X(finish)                                                                                        \
   X(status)                                                                                        \
