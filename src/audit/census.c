@@ -166,6 +166,13 @@ bool census_filter_text(struct census *c, const char *text, int64_t now_ms, stru
   return ok;
 }
 
+static bool tally_has_key(const struct tally_table *t, enum tally_key key) {
+  for (size_t i = 0; i < (size_t)t->key_count; i++)
+    if (t->keys[i] == key)
+      return true;
+  return false;
+}
+
 bool census_by(struct census *c, const char *keys, struct err *err) {
   struct tally_table *t = &c->tables[CENSUS_BY];
   struct str rest = str_from(keys), word;
@@ -186,6 +193,8 @@ bool census_by(struct census *c, const char *keys, struct err *err) {
                    buf_c(&list));
     else if (t->key_count == TALLY_KEYS_MAX)
       ok = err_set(err, ERR_USAGE, "--by takes up to %d keys", TALLY_KEYS_MAX);
+    else if (tally_has_key(t, key))
+      ok = err_set(err, ERR_USAGE, "--by: " STR_FMT " is written twice", STR_ARG(word));
     else
       t->keys[t->key_count++] = key;
     c->rows.wants_schema |= ok && key == TALLY_SCHEMA;

@@ -233,6 +233,8 @@ def screen():
         expect(name in line and f"{share * 100:.1f} %" in line, line, name, share)
     by = run(box, folder, "--by", "method").stdout.splitlines()
     expect(by[0].split()[0] == "method" and len(by) == 8, by)
+    twice = box.segue("audit", folder, "--by", "method,movement,method")
+    expect(twice.returncode == 2 and b"method is written twice" in twice.stderr, twice)
 
 
 def hostile():

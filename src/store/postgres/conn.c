@@ -154,7 +154,7 @@ static const char *open_hint(const char *why) {
   return "";
 }
 
-/* What a connection is opened with, for libpq; NULL ends both lists. */
+/* Holds a connection's settings as libpq takes them; NULL ends both lists. */
 struct conn_params {
   const char *keywords[URL_OPTIONS_MAX + 8], *values[URL_OPTIONS_MAX + 8];
   int n;
@@ -195,9 +195,9 @@ static bool conn_finish_opening(const struct pq_api *pq, PGconn *pg, uint64_t li
   return next == PGRES_POLLING_OK;
 }
 
-/* Tries once more to open a connection, to learn the SQLSTATE of the server's refusal: its words may
- * be in any language, and libpq tells the state only of a connection that was begun in two steps.
- * Leaves "" where the server does not refuse. */
+/* Tries once more to open a connection, to learn the SQLSTATE of the server's refusal: its words
+ * may be in any language, and libpq tells the state only of a connection that was begun in two
+ * steps. Leaves "" where the server does not refuse. */
 static void ask_why_refused(const struct pq_api *pq, const struct url_options *options,
                             const char *who, char state[6]) {
   struct conn_params params;
