@@ -247,15 +247,15 @@ static struct call *last_own(const struct turn *turn) {
   return last;
 }
 
-/* Returns true if the call was refused or cut where a value is to be made: an outcome of its
- * own. */
+/* Returns true if the call was to make a value and was refused or cut off: that is an outcome of
+ * its own. */
 static bool call_ends_value(const struct fold *f, const struct turn *turn,
                             const struct call *call) {
   return fold_structured(f, turn) != NULL && call_generates(call) &&
          (call->class == CLASS_REFUSED || call->class == CLASS_LENGTH);
 }
 
-/* Gives it another chance, starting with the first of its providers. */
+/* Gives the call another chance, starting with the first of its providers. */
 static void begin_again(const struct fold *f, const struct turn *turn, struct call *call) {
   struct str first, model;
   core_first_backend(f->core, turn, call, &first, &model);
@@ -320,8 +320,8 @@ static bool reopen(struct turn *turn) {
   return true;
 }
 
-/* Takes a person's verdict: it ends all other judging of that turn, whose answer is the last there
- * was. */
+/* Takes a person's verdict, which ends all other judging of that turn. The turn's answer is the
+ * last one that it had. */
 static bool take_verdict(const struct fold *f) {
   json_t *verdict = fold_tree(f, MEMBER_VERDICT);
   struct turn *turn = verdict ? core_unjudged_turn(f->core) : NULL;
@@ -378,7 +378,7 @@ static bool apply_session_resume(const struct fold *f) {
   if (str_eq_c(buf_view(&f->core->stop_reason), "looping"))
     guards_forget(f->core);
   struct str reason = buf_view(&f->core->stop_reason);
-  if (reason.n > 0) { /* not a crash: the first may work again, and is asked first */
+  if (reason.n > 0) { /* not a crash: the first provider may work again, so ask it first */
     json_decref(f->core->behind);
     f->core->behind = NULL;
   }

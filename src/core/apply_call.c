@@ -1,4 +1,4 @@
-/* The fold of calls: their start, their place, what they tell, their end. */
+/* Folds calls: their start, their place, what they tell, their end. */
 #include "base/log.h"
 #include "core/decide.h"
 #include "core/fold.h"
@@ -66,8 +66,8 @@ static size_t count_generations(const struct turn *turn) {
   return count;
 }
 
-/* Returns true if the turn may make such a call now. A turn has one call of its own; where a value
- * is to be made it has more, one after the other. */
+/* Returns true if the turn may make such a call now. A turn makes one call of its own; to produce a
+ * value it makes more, one after the other. */
 static bool may_call(const struct fold *f, const struct turn *turn, enum call_purpose purpose) {
   const struct structured_config *structured = fold_structured(f, turn);
   json_int_t number = fold_number(f, MEMBER_INVARIANT);
@@ -99,12 +99,12 @@ static void note_touched(struct core *core, const json_t *files) {
   }
 }
 
-/* Adds up what its attempts changed, a file once. */
+/* Adds up what the attempts of the turn changed, counting each file once. */
 static void add_changed(const struct fold *f, struct turn *turn) {
   const json_t *files = fold_tree(f, MEMBER_FILES), *file;
   int64_t more = fold_number(f, MEMBER_FILES_MORE);
   size_t i;
-  bool shared = record_is_true(f->record, MEMBER_FILES_SHARED); /* no single call's */
+  bool shared = record_is_true(f->record, MEMBER_FILES_SHARED); /* they belong to no single call */
   if (files == NULL || shared)
     turn->files_lost |= turn->files != NULL;
   if (files == NULL || shared || !json_is_array(files))
@@ -272,7 +272,7 @@ static int64_t apply_call_tokens_of(const json_t *usage) {
   return (input < 0 || input > most ? most : input) + (output < 0 || output > most ? most : output);
 }
 
-/* Returns true for at most some 30 years, so that sums stay in range. */
+/* Returns true for a duration of at most some 30 years, so that sums stay in range. */
 static bool is_duration(json_int_t ms) {
   return ms >= 0 && ms < (json_int_t)1 << 40;
 }
@@ -314,7 +314,7 @@ bool apply_admission(const struct fold *f) {
   return true;
 }
 
-/* Remembers the conversation that the next call goes on with. */
+/* Remembers the conversation that the next call continues. */
 static void keep_session(const struct fold *f, const struct turn *turn, const struct call *call) {
   struct buf key = {0};
   if (call->provider_session == NULL || call->forks ||
@@ -375,7 +375,7 @@ static void keep_told(const struct fold *f, struct call *call) {
   call->told.usage = priced;
 }
 
-/* Sums up what was used, and keeps where a conversation has come to, for the call that goes on with
+/* Sums up what was used, and keeps how far a conversation has come, for the call that continues
  * it. */
 static void keep_usage(const struct fold *f, const struct turn *turn, struct call *call) {
   struct core *core = f->core;

@@ -1,4 +1,4 @@
-/* The fold of what came of an answer: its checks and its value, the stages of its judgment. */
+/* Folds what came of an answer: its checks, its value and the stages of its judgment. */
 #include "base/log.h"
 #include "core/fold.h"
 #include "format/json_object.h"

@@ -51,7 +51,7 @@ json_t *ask_read(const struct schema *schema, const json_t *document, struct str
   json_t *word = json_text(text), *value = NULL;
   answer_read(&answer, &spec, NULL, text.p, text.n);
   bool found = answer.outcome == ANSWER_VALID;
-  if (!found) { /* the schema is of texts: take the words themselves */
+  if (!found) { /* the schema is for texts: take the words themselves */
     struct answer plain;
     answer_read(&plain, &spec, word, "", 0);
     if (plain.outcome == ANSWER_VALID)

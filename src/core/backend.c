@@ -1,7 +1,7 @@
 /* Chooses the provider and model of a movement and of its judge. Order: the flag for the movement,
  * the flag for all, the movement's own, the workflow's, the user's default. A model goes with the
- * provider it was written for: another provider chosen by a flag does not get it. Chooses what
- * holds their programs, too (core/sandbox.h). */
+ * provider it was written for: another provider chosen by a flag does not get it. Also chooses what
+ * confines their programs (core/sandbox.h). */
 #include "core/decide.h"
 #include "core/limits.h"
 #include "core/sandbox.h"
@@ -126,7 +126,7 @@ bool core_prompt_schema(const struct workflow *wf, const json_t *config, size_t 
   return !enforced;
 }
 
-/* --- what holds its program --- */
+/* --- what confines its program --- */
 
 static const char *const sandbox_levels[] = {"off", "guard", "strict", "container"};
 static const char *const networks[] = {"open", "api", "none"};
@@ -167,7 +167,7 @@ static bool sandbox_network_at(const json_t *object, enum sandbox_network *out) 
   return json_is_string(word) && sandbox_network_from_name(json_view(word), out);
 }
 
-/* Lowers the limits to those given here where these are smaller. */
+/* Lowers each limit to the one given here if that is smaller. */
 static void sandbox_add_limits(struct sandbox_choice *choice, const json_t *limits) {
   int64_t memory = limits_memory_bytes(json_view(json_object_get(limits, "memory")));
   int64_t pids = json_integer_value(json_object_get(limits, "pids"));

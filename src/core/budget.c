@@ -30,7 +30,7 @@ enum budget_unit budget_unit_of(struct str name) {
   return unit;
 }
 
-/* Rounds what is not negative; libm's would load that library at each start. */
+/* Rounds an amount that is not negative. libm's function would load that library at each start. */
 static int64_t budget_rounded(double amount) {
   int64_t whole = (int64_t)amount;
   return whole + (amount - (double)whole >= 0.5);
@@ -550,7 +550,7 @@ bool budget_still_used_up(const struct core *core, const json_t *added, struct e
   long index = workflow_find(core->workflow, json_view(json_at(stop, "movement")));
   struct buf key = {0};
   if (!str_eq_c(of, "session") && (!str_eq_c(of, "movement") || index < 0))
-    return false; /* a call's begins anew; a day ends by itself */
+    return false; /* a call's budget begins anew; a day ends by itself */
   enum budget_unit unit = budget_unit_of(name);
   struct budget_scope scope = {.of = index < 0 ? BUDGET_OF_SESSION : BUDGET_OF_MOVEMENT,
                                .index = index < 0 ? 0 : (size_t)index};

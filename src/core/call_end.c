@@ -1,5 +1,5 @@
-/* Decides whether a call that came back is over or retried, and makes the records of it: call_end
- * or the wait for another attempt, the host's answer, what the call reported before its end. */
+/* Decides whether a call that came back is over or retried, and makes its records: call_end or the
+ * wait for another attempt, the host's answer, and what the call reported before its end. */
 #include "core/step.h"
 
 #include "base/utf8.h"
@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Goes to the provider that takes over, unless none is wanted; in a drain that is left to the
+/* Goes to the provider that takes over, unless none is wanted. During a drain that is left to the
  * resume. */
 static void go_elsewhere(struct step *s, struct turn *turn, struct call *call) {
   if (!s->env->draining && !group_stops(s->core, turn) &&
@@ -73,7 +73,7 @@ static void put_error(struct record_draft *d, const struct call_result *r) {
   record_put_tree(d, MEMBER_ERROR, error);
 }
 
-/* Puts what a result holds beside its text, and counts it in the day. */
+/* Puts what a result holds besides its text, and counts it in the day. */
 static void put_rest(const struct step *s, const struct turn *turn, const struct call *call,
                      struct record_draft *d, const struct call_result *r) {
   const struct core *core = s->core;

@@ -1,4 +1,4 @@
-/* Makes calls: the request, the conversation that it goes on with, the record of its start. */
+/* Makes calls: the request, the conversation that it continues, the record of its start. */
 #include "core/step.h"
 
 #include "base/log.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds what the conversation that the call goes on with has used so far. */
+/* Finds what the conversation that the call continues has used so far. */
 static const json_t *total_of(const struct core *core, const struct call *call) {
   if (!call->resumed || call->provider_session == NULL)
     return NULL;
@@ -92,8 +92,9 @@ static const char *known_session(const struct step *s, const struct movement *m,
   return json_string_value(id);
 }
 
-/* Chooses the conversation that a movement's call begins with; `why_not`: there is one, but not for
- * this call, or a sibling may have it. Siblings and items go on with copies of what they share. */
+/* Chooses the conversation that a movement's call begins with. Sets `why_not` if there is one, but
+ * not for this call, or if a sibling may have it. Siblings and items continue copies of what they
+ * share. */
 static void choose_session(const struct step *s, const struct turn *turn, const struct step_call *n,
                            struct call_request *request, const char **why_not) {
   const struct movement *m = &s->core->workflow->movements[turn->movement];
@@ -138,7 +139,7 @@ static struct str own_model(const struct core *core, struct str provider) {
   return json_view(model);
 }
 
-/* Keeps those of the wanted options that it takes. */
+/* Keeps those of the wanted options that the provider takes. */
 static json_t *taken_options(const struct step *s, const json_t *wanted, struct str provider) {
   const struct capability *c = capability_find(s->env->providers, provider);
   json_t *kept = json_object();
@@ -214,7 +215,7 @@ static void put_place(const struct step *s, struct record_draft *d, const struct
     record_put_text(d, MEMBER_FILE, m->contracts[place->report - 1].name);
 }
 
-/* Says what will confine its program. */
+/* Says what will confine the call's program. */
 static void calls_put_sandbox(const struct step *s, struct record_draft *d, const struct turn *turn,
                               const struct call_request *r) {
   json_t *sandbox =
@@ -275,7 +276,8 @@ static struct call_request first_request(const struct core *core, const struct t
   };
 }
 
-/* Tells watchers of budgets when a call begins. New or NULL. */
+/* Makes the notes on budgets that are due when a call begins. Returns a new list, NULL if there are
+ * none. */
 static json_t *start_notes(const struct step *s, const struct turn *turn, struct str provider) {
   struct budget_hit hit;
   json_t *notes = budget_count_notes(s->core, turn->movement, BUDGET_CALLS);

@@ -13,7 +13,7 @@ const struct capability *capability_find(const struct capability *table, struct 
   return NULL;
 }
 
-/* Gateways put the vendor before the name: openai/gpt-5.2. */
+/* Returns the model's name without the vendor, which gateways put before it: openai/gpt-5.2. */
 static struct str model_alone(struct str model) {
   const char *slash = model.n > 0 ? memrchr(model.p, '/', model.n) : NULL;
   if (slash == NULL)

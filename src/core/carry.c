@@ -1,4 +1,5 @@
-/* Takes over the state of a session that another is forked from: as a record, and from it. */
+/* Carries the state of a session over to one that is forked from it: into a record, and out of
+ * that. */
 #include "base/log.h"
 #include "core/fold.h"
 #include "core/gates.h"
@@ -34,7 +35,7 @@ static json_t *carry_check(const struct core *core) {
                    "exit", core->check.exit);
 }
 
-/* Returns texts by name; one that a record cannot hold as it is continues in its readable form. */
+/* Returns texts by name. A text that a record cannot hold as it is goes on in its readable form. */
 static json_t *carry_kept(const struct kept_text *list) {
   json_t *texts = list != NULL ? json_object() : NULL;
   for (; list != NULL; list = list->next) {
@@ -105,7 +106,8 @@ static bool has_counts(json_t *of_one) {
   return json_array_size(of_one) <= LIMIT_TOKEN_NUMBER;
 }
 
-/* Members are counted in place while the session runs: a copy of its own, of numbers only. */
+/* Takes the counts of tokens, which must be numbers only. The session gets a copy of its own,
+ * because it counts in place while it runs. */
 static bool take_tokens(const struct fold *f, const json_t *tokens) {
   const char *provider;
   json_t *of_one;

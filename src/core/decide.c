@@ -354,7 +354,8 @@ static bool is_idle(const struct core *core) {
   return !core_worktree_busy(core);
 }
 
-/* Holds a call that should be tried again, or had no time left, if no budget lets it start. */
+/* Holds back a call that should be tried again, or had no time left, if a budget forbids its
+ * start. */
 static bool decide_holds(struct step *s, struct turn *turn) {
   for (const struct call *call = turn->calls; call; call = call->next) {
     bool late = call->state == CALL_FAILED && call->class == CLASS_TIMEOUT && call_is_own(call);
@@ -365,7 +366,7 @@ static bool decide_holds(struct step *s, struct turn *turn) {
   return false;
 }
 
-/* Goes on until every open turn waits for something outside. */
+/* Advances until every open turn waits for something outside. */
 static void advance(struct step *s) {
   bool moved = true;
   if (s->core->status == SESSION_RUNNING && s->core->awaits_carried) /* nobody was told about it */
@@ -581,7 +582,7 @@ void core_decide(struct core *core, const struct event *ev, const struct core_en
   if (core->status == SESSION_STOPPED && accepts)
     emit_resume(&s, ev->reason);
   else if (core->status != SESSION_ENDED && ev->kind == EVENT_ANSWER && ev->hold)
-    people_take(&s); /* a resume continues */
+    people_take(&s); /* a resume continues the session */
   else if (core->status != SESSION_ENDED && !accepts &&
            (core->status != SESSION_STOPPED || resumes))
     take_event(&s);

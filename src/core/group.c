@@ -133,7 +133,7 @@ static void join_answers(const struct core *core, struct turn *group) {
   }
 }
 
-/* Says in place of its answer why a child brought none. */
+/* Says why a child brought no answer, in that answer's place. */
 static void part_tell(struct group_part *part, const char *what, struct str why) {
   buf_clear(&part->text);
   buf_printf(&part->text, "(%s: " STR_FMT ")", what, STR_ARG(why));
@@ -302,7 +302,8 @@ static void end_cancelled(struct step *s, struct turn *turn) {
   step_emit(s, &d);
 }
 
-/* Ends a child of a group that stops, if there is one that waits for no call. */
+/* Ends one child of a group that stops: one that waits for no call, unless `running_too`. Returns
+ * false if there is none. */
 static bool group_end_one(struct step *s, bool running_too) {
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     if (group_stops(s->core, turn) && (running_too || !is_running(turn))) {
@@ -317,7 +318,8 @@ void group_settle(struct step *s) {
     ;
 }
 
-/* Siblings of a failed child are no longer wanted; each ends when its call has ended. */
+/* Cancels the calls of a failed child's siblings, which are no longer wanted. Each sibling ends
+ * when its call has ended. */
 static void cancel_siblings(struct step *s, long group) {
   for (struct turn *turn = s->core->turns; turn; turn = turn->next)
     for (struct call *call = turn->calls; call; call = call->next)

@@ -15,7 +15,7 @@ static const struct {
   long ms;
 } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
 
-/* Returns -1 if it is not a duration, or is over `most` milliseconds. */
+/* Reads a duration. Returns its milliseconds, -1 if it is none or exceeds `most` milliseconds. */
 static long limits_ms_of(struct str text, long most) {
   size_t digits = 0;
   long number;

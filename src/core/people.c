@@ -156,7 +156,7 @@ static void answer_turn(const struct fold *f, struct turn *turn) {
     take_rule(f, turn, rule);
 }
 
-/* Returns true if the answer is valid: one in a tampered log must not get around a schema. */
+/* Returns true if the answer is valid: an answer in a tampered log must not get around a schema. */
 static bool answer_fits(const struct fold *f, const struct turn *turn) {
   const struct movement *m = people_movement(f->core, turn);
   const struct schema *schema = m->ask ? m->ask->schema : NULL;

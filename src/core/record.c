@@ -118,8 +118,9 @@ static char *put_digits(char *at, int value, int digits) {
   return at + digits;
 }
 
-/* The numbers of a time in order, year to milliseconds: each its digits and what follows it. Logs
- * hold and views read several a turn: snprintf and sscanf would show up in profiles. */
+/* These tables give the digits of each number of a time, from the year to the milliseconds, and the
+ * character after it. Logs hold and views read several times a turn: snprintf and sscanf would show
+ * up in profiles. */
 enum { TIME_NUMBERS = 7 };
 static const int time_digits[TIME_NUMBERS] = {4, 2, 2, 2, 2, 2, 3};
 static const char time_after[] = "--T::.Z";
@@ -138,8 +139,8 @@ void record_time(int64_t time_ms, char out[RECORD_TIME_BYTES]) {
   *at = '\0';
 }
 
-/* Days from 1970 to the first of a month (1 to 12) of the Gregorian calendar. A year that begins in
- * March has its odd day at its end. */
+/* Returns the days from 1970 to the first of a month (1 to 12) of the Gregorian calendar. A year
+ * that begins in March has its odd day at its end. */
 static int64_t days_to_month(int year, int month) {
   int64_t y = month > 2 ? year : year - 1, m = month > 2 ? month - 3 : month + 9;
   int64_t before_1970 = 719468; /* days from March of year 0 */
@@ -243,7 +244,7 @@ static bool has_text(const struct record_member *m) {
   return m->kind == RECORD_TEXT || m->kind == RECORD_REF;
 }
 
-/* Returns the bytes of its texts, each with a NUL, and of its parts, which come first. */
+/* Returns the bytes of the record's parts, which come first, and of its texts, each with a NUL. */
 static size_t text_bytes(const struct record *r) {
   size_t n = r->ts.n + 1 + (r->type < RECORD_TYPE_COUNT ? 0 : r->type_name.n + 1);
   for (size_t i = 0; i < r->count; i++) {

@@ -54,7 +54,7 @@ void report_next(const struct movement *m, const struct turn *turn, struct repor
 /* --- the decision --- */
 
 /* Returns the call that did the work: the turn's last one that brought its answer, or a report in
- * the same conversation. NULL if the log is of a program that did not record it. */
+ * the same conversation. Returns NULL if the program that wrote the log did not record it. */
 static const struct call *last_worker(const struct turn *turn) {
   const struct call *last = NULL;
   for (const struct call *call = turn->calls; call; call = call->next)

@@ -1,7 +1,7 @@
-/* Does a movement's own work: its call, and with structured_output everything until its value is
- * there: the checks of what came back, corrections, invariants that must be run, and what follows
- * when there will be no value. The rules are in structured/reask.h; this file makes their records
- * and calls. */
+/* Does a movement's own work: its call and, with structured_output, everything until its value is
+ * there. That means checks of what came back, corrections, invariants that must be run, and what
+ * follows when there will be no value. The rules are in structured/reask.h; this file makes their
+ * records and calls. */
 #include "core/group.h"
 #include "core/people.h"
 #include "core/step.h"
@@ -25,7 +25,7 @@ static const struct movement *shape_movement_of(const struct step *s, const stru
 
 /* --- options --- */
 
-/* Keeps those that a backend takes; NULL when nothing is left. Consumes options. */
+/* Keeps the options that a backend takes. Returns NULL if none is left. Consumes options. */
 static json_t *accepted(json_t *options, const struct capability *cap) {
   for (size_t i = 0; options != NULL && option_names[i]; i++)
     if (cap == NULL || (cap->options & (1u << i)) == 0)
@@ -114,8 +114,8 @@ void step_execute(struct step *s, struct turn *turn, bool raise) {
   (void)step_start_work(s, turn, &n);
 }
 
-/* Makes a line "$.a: message" of each, as a person or a model reads them; a place in the text is in
- * the message. */
+/* Makes a line "$.a: message" of each error, for a person or a model to read. A place in the text
+ * is part of the message. */
 static json_t *error_lines(const json_t *errors) {
   json_t *lines = json_array();
   size_t i;
@@ -175,7 +175,7 @@ static void correct(struct step *s, struct turn *turn, const struct reask_step *
   (void)step_start_work(s, turn, &n);
 }
 
-/* Runs one invariant on a value that passed so far. */
+/* Runs one invariant on a value that has passed so far. */
 static void run_invariant(struct step *s, struct turn *turn, const struct reask_step *step) {
   const struct core *core = s->core;
   const struct movement *m = shape_movement_of(s, turn);
@@ -292,7 +292,7 @@ static bool shape_is_judged(const struct turn *turn, const struct call *answer) 
   return found;
 }
 
-/* Returns the check whose outcome cannot be read, NULL when all can. lost: a call that brought
+/* Returns the check whose outcome cannot be read, NULL if all can. `lost` is a call that brought
  * nothing, or NULL. */
 static const struct call *shape_gather(const struct step *s, const struct turn *turn,
                                        const struct call *lost, struct past *past) {
@@ -357,7 +357,8 @@ static void put_message(const struct reask_step *step, size_t attempts, struct b
   json_decref(lines);
 }
 
-/* Stands in for a missing value: a single member, which no rule takes for data. */
+/* Makes what stands in for a missing value: an object with a single member, which no rule takes for
+ * data. */
 static json_t *sentinel(const json_t *closing) {
   json_t *inner = json_object(), *outer = json_object();
   static const char *const keys[] = {"reason", "attempts", "errors"};

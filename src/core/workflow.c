@@ -20,15 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The document comes from our own loader or from a log that anybody may have edited. The table of
- * keys checks every value first (keys.h); then come the checks of what values mean together. An
- * error names its place as a path, like movements[2].rules[0].next. */
+/* Sets an error that names its place as a path, like movements[2].rules[0].next. The document comes
+ * from our own loader or from a log that anybody may have edited. The table of keys checks every
+ * value first (keys.h); then come the checks of what values mean together. */
 
 bool build_fail(struct build *b, const char *path, const char *key, const char *what) {
   return err_set(b->err, ERR_INVALID, "%s%s%s: %s", path, *path && *key ? "." : "", key, what);
 }
 
-/* Reads the permission. `permission` says what the agent may do, `edit: true` is another way to say
+/* Reads the permission: `permission` says what the agent may do, `edit: true` is another way to say
  * edit, and required_permission_mode is a floor. */
 static bool get_permission(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
@@ -84,7 +84,7 @@ static bool get_panel(struct build *b, const json_t *judge, const char *path,
          build_fail(b, path, "agree", "must be at most the number of judges on the panel");
 }
 
-/* Puts the keys of one judge: on top of what `out` holds. */
+/* Puts the keys of one judge on top of what `out` holds. */
 static bool apply_judge(struct build *b, const json_t *holder, const char *holder_path,
                         struct judge_config *out) {
   const json_t *judge = json_at(holder, "judge"), *v;

@@ -1,4 +1,5 @@
-/* Builds movements with children: their names, whose conversations are one, what runs for items. */
+/* Builds movements with children: their names, which of them share a conversation, what runs for
+ * items. */
 #include "core/build.h"
 
 #include "base/limits.h"

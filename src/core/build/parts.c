@@ -1,5 +1,5 @@
-/* Builds what movements have beside their work: reports and the judges of loops; finds whose
- * answers prompts name. */
+/* Builds what movements have besides their work: reports and the judges of loops. Finds the
+ * movements whose answers prompts name. */
 #include "core/build.h"
 
 #include "base/limits.h"
@@ -19,7 +19,8 @@ static bool build_find(struct build *b, const char *path, const json_t *name, si
   return index != NULL || build_fail(b, path, "", "names no movement");
 }
 
-/* Reads the names of a cycle. Each movement may stand there once: it is a place in the cycle. */
+/* Reads the names of a cycle. Each movement may appear once, because its name tells the place in
+ * the cycle. */
 static bool read_names(struct build *b, const json_t *list, const char *path, size_t **out,
                        size_t *count) {
   size_t n = json_array_size(list);

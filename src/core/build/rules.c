@@ -1,4 +1,4 @@
-/* Builds the rules of a movement, those of the workflow in front. */
+/* Builds the rules of a movement, with those of the workflow in front. */
 #include "core/build.h"
 
 #include "base/limits.h"
@@ -67,9 +67,9 @@ static bool has_labels(const struct rule *rules, size_t n) {
   return false;
 }
 
-/* Returns true if a rule of the workflow applies to this movement too: not where it leads to the
- * movement itself, not about children where there are none, and a label only where labels are
- * judged. */
+/* Returns true if a rule of the workflow applies to this movement too. It does not if it leads to
+ * the movement itself, if it is about children and there are none, or if it has a label and no
+ * labels are judged. */
 static bool takes_global(const struct build *b, const struct movement *m, const json_t *object,
                          bool judged) {
   struct rule rule = {0};

@@ -1,4 +1,4 @@
-/* The keys that bound a session and check its work: budgets, guards, gates. */
+/* Lists the keys that bound a session and check its work: budgets, guards, gates. */
 #include "core/keys.h"
 
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-/* Checks a resolved document against the table of keys: a log may hold what never was in a file. */
+/* Checks a resolved document against the table of keys: a log may hold what was never in a file. */
 #include "core/keys.h"
 
 #include "base/limits.h"

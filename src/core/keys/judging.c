@@ -1,4 +1,4 @@
-/* The keys of judging: sampling options, the judge and the panel, and rules. */
+/* Lists the keys of judging: sampling options, the judge and the panel, and rules. */
 #include "core/keys.h"
 
 #include "base/limits.h"

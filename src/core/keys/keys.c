@@ -1,4 +1,4 @@
-/* The keys of a workflow, its movements and its loops; finds a key by its name. */
+/* Lists the keys of a workflow, its movements and its loops, and finds a key by its name. */
 #include "core/keys.h"
 
 #include "core/contract.h"

@@ -1,4 +1,4 @@
-/* The keys of what people are asked: a question, and an approval. */
+/* Lists the keys of what people are asked: a question, and an approval. */
 #include "core/keys.h"
 
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-/* The keys of what a movement hands over: a checked value, and reports. */
+/* Lists the keys of what a movement hands over: a checked value, and reports. */
 #include "core/keys.h"
 
 #include "base/limits.h"

@@ -27,7 +27,8 @@ const char *const prompt_variable_names[] = {"task",
                                              "cycle_count",
                                              NULL};
 
-/* The variables of an instruction: first the fixed ones, then one for each {structured:...}. */
+/* Holds the variables of an instruction: first the fixed ones, then one for each
+ * {structured:...}. */
 struct variables {
   struct template_var *items; /* ends with a NULL name */
   size_t count;

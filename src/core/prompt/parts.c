@@ -1,4 +1,4 @@
-/* Joins pieces of text to the parts of a prompt, and parts to what a log says of them. */
+/* Joins pieces of text into the parts of a prompt, and parts into what a log says of them. */
 #include "core/prompt/internal.h"
 
 #include "base/limits.h"
@@ -36,7 +36,7 @@ void prompt_put(struct prompt *out, struct str piece, uint64_t seq, const char *
     return;
   bool is_short = piece.n < LIMIT_REF_TEXT_BYTES;
   if (seq != 0 && is_short && utf8_valid(piece.p, piece.n))
-    seq = 0; /* it is shorter than a reference; other bytes only a reference keeps exact */
+    seq = 0; /* it is shorter than a reference; only a reference keeps other bytes exact */
   bool join = joins(out, piece, seq, kind);
   buf_str(&out->bytes, piece);
   if (!join) {
@@ -66,7 +66,7 @@ void prompt_log_init(struct prompt_log *log, const struct prompt *p, struct text
     log->parts[i] = (struct record_part){found ? str_from(place) : part, found};
     if (found || utf8_valid(part.p, part.n))
       continue;
-    json_t *shown = text_render(part); /* for a text from outside: the log does not hold it whole */
+    json_t *shown = text_render(part); /* a text from outside: the log does not hold it whole */
     log->rendered = xrealloc(log->rendered, (log->rendered_count + 1) * sizeof *log->rendered);
     log->rendered[log->rendered_count++] = shown;
     log->parts[i].text = (struct str){json_string_value(shown), json_string_length(shown)};

@@ -90,7 +90,7 @@ static void render_example(const struct prompt_view *v, struct prompt *out) {
   describe_free(text);
 }
 
-/* The permission that the agent is told: no more than its backend can enforce. */
+/* Holds the permission that the agent is told: no more than its backend can enforce. */
 struct told_permission {
   bool full, edit, edits, looks;
   struct buf run; /* "make, npm test" */
@@ -173,7 +173,7 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
 
 /* --- reports --- */
 
-/* Fills in a contract's text; NULL: it has none. Its parts are the log's by themselves. */
+/* Fills in a contract's text, which may be NULL. The log holds its parts by themselves. */
 static void contract_text(const struct prompt_view *view, struct str text, struct buf *out) {
   struct prompt own = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
   prompt_fill(view, text, &own);

@@ -106,7 +106,7 @@ static enum piece_kind prompt_kind_of(const struct prompt_view *v, struct str pi
   if (var == NULL)
     return PIECE_STABLE;
   for (size_t i = 0; i < ARRAY_LEN(stable); i++)
-    if (str_eq(var->name, stable[i])) /* a long one stands in other questions too */
+    if (str_eq(var->name, stable[i])) /* a long one recurs in other questions */
       return piece.n < LIMIT_OWN_PART_BYTES ? PIECE_STABLE : PIECE_OWN;
   return PIECE_CHANGES;
 }
@@ -147,14 +147,14 @@ void prompt_on_piece(void *ctx, struct str piece, const struct template_var *var
   prompt_put(sink->out, piece, seq, key, prompt_kind_of(sink->view, piece, var));
 }
 
-/* Is the resource "prompts/LANGUAGE/NAME"? */
+/* Returns true if the resource is "prompts/LANGUAGE/NAME". */
 static bool is_template(const struct resource *r, struct str language, const char *name) {
   const char *rest = r->name + template_folder.n;
   return strncmp(rest, language.p, language.n) == 0 && rest[language.n] == '/' &&
          strcmp(rest + language.n + 1, name) == 0;
 }
 
-/* Returns the shipped template; those that were rendered before are looked at first. */
+/* Returns the shipped template. Looks first among those that were rendered before. */
 static const struct resource *shipped_template(const struct prompt_view *view, const char *name) {
   const struct prompt_templates *t = view->templates;
   struct str language = view->workflow->language;
