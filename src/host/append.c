@@ -1,5 +1,5 @@
-/* Makes batches durable with one write and one sync, then runs their effects; waits for full
- * disks. */
+/* Makes batches durable with one write and one sync, then runs their effects. Waits while a disk is
+ * full. */
 #include "host/session.h"
 
 #include "base/log.h"
@@ -77,8 +77,8 @@ static void count_append(struct session *s) {
 
 static void durable(struct session *s, struct str lines) {
   struct session_batch done = s->flying;
-  s->flying =
-      (struct session_batch){0}; /* in flight until its effects ran: what is decided waits */
+  /* The batch is in flight until its effects have run; what is decided meanwhile waits. */
+  s->flying = (struct session_batch){0};
   struct str rest = lines;
   for (size_t i = 0; i < done.record_count; i++) {
     struct str line = {"", 0};
@@ -98,8 +98,8 @@ static void durable(struct session *s, struct str lines) {
   session_maybe_finish(s);
 }
 
-/* Breaks the session: from now on nothing leaves it, and the log is all there is. append_over: no
- * append will call back. */
+/* Breaks the session: from now on nothing leaves it, and the log is all there is. `append_over`
+ * says that no append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over) {
   if (s->life != LIFE_BROKEN) {
     s->broken_err = xmalloc(sizeof *err);
@@ -135,7 +135,7 @@ void session_space_again(struct session *s) {
   session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
 }
 
-/* Reports once that the disk is full; false if it has been full for too long. */
+/* Reports once that the disk is full. Returns false if it has been full for too long. */
 bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since) {
   uint64_t now = uv_now(s->host->loop);
   if (*full_since == 0) {

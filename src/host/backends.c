@@ -38,7 +38,7 @@ static bool is_api_instead(const struct profile *profile, const json_t *settings
          (profile->program == NULL || !probe_find_program(profile->program, path, sizeof path));
 }
 
-/* Notes how much of a permission and of a schema the agent holds: that depends on its transport. */
+/* Notes how far the agent keeps to a permission and to a schema, which depends on its transport. */
 static void hold_by_transport(struct provider *provider, const json_t *settings) {
   const struct profile *profile = settings ? provider_profile(provider) : NULL;
   enum transport transport;
@@ -73,8 +73,7 @@ static bool add_profiles(struct provider_registry *reg, const json_t *settings, 
   return ok;
 }
 
-/* Checks the settings now: a misspelt one found only when a call is made would be found too
- * late. */
+/* Checks the settings now: to find a misspelt one only when a call is made would be too late. */
 static bool check_settings(const struct provider *p, struct err *err) {
   const struct profile *profile = p->settings ? provider_profile(p) : NULL;
   enum transport transport;
@@ -94,7 +93,7 @@ static bool known(const struct provider_registry *reg, const char *name, struct 
   return err_wrap(err, "config.yaml: fallback");
 }
 
-/* Checks what can be said only when all backends are there. */
+/* Checks what can be checked only when all backends are there. */
 static bool backends_check(const struct config *config, const struct provider_registry *reg,
                            struct err *err) {
   const struct provider *p;

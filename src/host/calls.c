@@ -126,7 +126,7 @@ static void bound_structured(struct call_result *result) {
                  deep ? LIMIT_STRUCTURED_DEPTH : LIMIT_STRUCTURED_BYTES, deep ? "levels" : "bytes");
 }
 
-/* Pieces of text go to whoever watches; the rest becomes records. */
+/* Passes pieces of text to whoever watches, and makes records of the rest. */
 static void on_news(void *ctx, const struct provider_news *news) {
   struct open_call *call = ctx;
   struct session *s = call->session;
@@ -153,7 +153,8 @@ static void make_readable(struct buf *text) {
   *text = readable;
 }
 
-/* Puts what a log cannot hold inline into blobs first; without a store it is rendered readable. */
+/* Delivers a result, but puts what a log cannot hold inline into blobs first. Without a store, that
+ * is made readable instead. */
 static void keep_result(struct open_call *call) {
   const struct session *s = call->session;
   bool big = text_needs_blob(buf_view(&call->result.text.bytes)) ||
@@ -187,7 +188,7 @@ static void on_changes(void *ctx) {
   keep_result(call);
 }
 
-/* Looks at its folder as the call left it, before anything else does. */
+/* Looks at the call's folder as the call left it, before anything else happens. */
 static void see_changes(struct open_call *call) {
   const struct session *s = call->session;
   if (call->changes != NULL && !session_is_leaving(s)) {
@@ -233,7 +234,7 @@ void session_call_done(void *ctx, struct call_result *result) {
 
 /* --- effects --- */
 
-/* Reports a call that could not even be started, from the loop, as for all calls. */
+/* Reports a call that could not even be started. This comes from the loop, as for all calls. */
 static void on_late_closed(uv_handle_t *handle) {
   deliver(handle->data);
 }
@@ -365,7 +366,8 @@ static void on_looked(void *ctx) {
   session_call_done(open, &cancelled);
 }
 
-/* Programs that work in the tree are looked at. Other backends touch nothing, or say what. */
+/* Returns true if the tree is to be examined around the call, as for programs that work in it.
+ * Other backends touch nothing, or say what they touch. */
 static bool wants_changes(struct open_call *open) {
   const struct session *s = open->session;
   bool works = open->request.purpose == PURPOSE_EXECUTE && s->host->store != NULL;
@@ -395,7 +397,7 @@ static void look_first(struct open_call *open) {
   open->changes = changes_begin(&spec, on_looked, open);
 }
 
-/* Returns true if the folder, which lies below the other one, can be used. */
+/* Returns true if the named folder, which lies below the top one, can be used. */
 static bool can_use_folder(const char *top_path, const char *name, struct call_result *cannot) {
   struct err err;
   bool ok = name == NULL || limits_check_cwd(str_from(name), &err);
@@ -416,8 +418,8 @@ static bool can_use_folder(const char *top_path, const char *name, struct call_r
   return fd >= 0;
 }
 
-/* Gives the call the environment of the folder that its movement works in. Returns false if it
- * cannot be used. */
+/* Gives the call the environment of the folder that its movement works in. Returns false if that
+ * folder cannot be used. */
 static bool use_folder(struct open_call *open, const struct turn *turn,
                        struct call_result *cannot) {
   struct session *s = open->session;

@@ -110,7 +110,7 @@ static bool config_read_fallback(struct config *config, const char *path,
   return true;
 }
 
-/* Prices are never looked up: they change, and differ by contract. */
+/* Reads prices. They are never looked up elsewhere: they change, and differ by contract. */
 static bool config_read_prices(struct config *config, const char *path,
                                const struct yaml_node *node, struct err *err) {
   static const char *const wanted =

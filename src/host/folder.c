@@ -81,7 +81,7 @@ static bool is_held(const char *file) {
   return held;
 }
 
-/* Examines one right and removes it if nobody has it any more. True: it is in the way. */
+/* Examines one right and removes it if nobody has it any more. Returns true if it is in the way. */
 static bool is_in_the_way(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
   json_t *said = folder_read(file);

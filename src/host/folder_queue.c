@@ -89,7 +89,7 @@ static void tell_wait(struct session *s, long call, const struct folder_holder *
   tell_folder(s, call, ADMISSION_WAIT, text);
 }
 
-/* Asks once more for one that waits; it may be freed then. */
+/* Asks once more for one that waits, which this may free. */
 static void ask_again(struct folder_queue *q, struct folder_waiter *w) {
   struct folder_holder holder = {0};
   struct session *s = w->session;

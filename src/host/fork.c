@@ -169,7 +169,7 @@ bool fork_read_end(struct fork *f, const struct store_ref *ref, const char *move
   return ok;
 }
 
-/* --- what is to be other --- */
+/* --- what is to be different --- */
 
 /* Lints the changed document, which was linted as a whole when its session began. */
 static bool fork_lint(const json_t *doc, const struct provider_registry *registry,
@@ -227,7 +227,7 @@ void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
   buf_str(&f->more, wish->more);
 }
 
-/* Lets the worktree begin where the parent's branch is, since that has its work. */
+/* Lets the worktree begin where the parent's branch is, since that branch has the parent's work. */
 static void settle_place(struct fork *f) {
   const struct worktree *own = &f->core.worktree;
   json_t *set = json_deep_copy(json_object_get(f->config, "workspace"));

@@ -89,7 +89,7 @@ static void gate_entry_free(struct gate_entry *e) {
 
 /* --- places that all workers share --- */
 
-/* Gives back the place here that a call got for nothing. */
+/* Gives back the place that a call got here and cannot use. */
 static void gate_undo(struct gate *g, const struct gate_entry *e) {
   admission_done(&g->admission, str_from(e->provider), e->owner, CLASS_CANCELLED, 0, now_of(g));
 }
@@ -161,7 +161,7 @@ static void gate_trim(struct gate *g, const char *pool) {
   }
 }
 
-/* Passes on a pause that the backend asked of this worker: it holds for all of them. */
+/* Passes on a pause that the backend asked of this worker: it applies to all workers. */
 static void gate_tell_pause(struct gate *g, struct str provider, uint64_t before_ms) {
   struct admission_look look;
   admission_look_at(&g->admission, provider, &look);
@@ -179,7 +179,8 @@ void gate_seats(struct gate *g) {
 
 /* --- the queue --- */
 
-/* Asks whether the call may go now. WAIT with e->asked set: the store is being asked. */
+/* Asks whether the call may go now. Returns WAIT with e->asked set while the store is being
+ * asked. */
 static enum admission_answer gate_try(struct gate *g, struct gate_entry *e,
                                       struct admission_why *why) {
   struct str provider = str_from(e->provider);

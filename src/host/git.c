@@ -1,4 +1,5 @@
-/* Runs git's own program with nothing of a repository's configuration that would run another. */
+/* Runs git's own program, without anything in a repository's configuration that would run
+ * another. */
 #include "host/git.h"
 
 #include "base/limits.h"
@@ -28,7 +29,7 @@ struct git_env {
   size_t count, settings;
 };
 
-/* Takes the text. */
+/* Adds an entry to the environment. Takes the text. */
 static void git_put(struct git_env *env, struct buf *text) {
   assert(env->count + 1 < ARRAY_LEN(env->entries));
   env->entries[env->count++] = arena_str(&env->arena, buf_view(text)).p;

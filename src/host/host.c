@@ -268,7 +268,8 @@ static void use_setup(struct session *s, const struct session_setup *setup) {
                                  .api = s->host->api};
 }
 
-/* Adds to the first record of a session in a shared store who may take it. */
+/* Returns the configuration for the first record. In a shared store it also says who may take the
+ * session. */
 static json_t *config_of(const struct host *host, const struct session_params *params,
                          const char *id) {
   json_t *config = reports_config(host, params->workflow, id, params->config);

@@ -45,7 +45,7 @@ static void notices_keep(struct notices *n) {
     log_warn("notify: %s", err.text);
 }
 
-/* It was told, or is given up. */
+/* Drops a notice that was told or is given up. */
 static void drop_queued(struct notices *n, struct queued_notice *q) {
   uint64_t next = 0;
   assert(q != NULL);
@@ -86,7 +86,7 @@ static void notices_on_timer(uv_timer_t *timer) {
   tell_next(timer->data);
 }
 
-/* It could not be told now. */
+/* Tries later to tell a notice that could not be told now, or gives it up. */
 static void try_later(struct notices *n, const char *why) {
   const char *program = json_string_value(json_array_get(json_object_get(n->set, "command"), 0));
   uint64_t wait = (uint64_t)LIMIT_NOTICE_BASE_MS << n->tries;
@@ -137,7 +137,7 @@ static void notices_on_end(void *ctx, struct process_result *p) {
   buf_deinit(&why);
 }
 
-/* NAME=VALUE, without the bytes that a variable cannot hold. */
+/* Returns NAME=VALUE without the bytes that a variable cannot hold. */
 static const char *assignment(struct arena *arena, const char *name, const json_t *notice,
                               const char *key) {
   struct str value = json_view(json_object_get(notice, key));
@@ -207,7 +207,7 @@ bool notices_wants(const struct notices *n, const char *event) {
   return n->set != NULL && notice_set_wants(n->set, event);
 }
 
-/* The notice is lent. */
+/* Queues a notice if it is wanted. The notice is borrowed. */
 static void notices_take(void *ctx, const char *session, json_t *notice, uint64_t seq) {
   struct notices *n = ctx;
   if (notices_wants(n, json_string_value(json_object_get(notice, "event"))))

@@ -1,7 +1,7 @@
 /* Opens sessions: reads their logs back, at once or in the pool.
  *
- * DESIGN. In the pool nothing but the session that is being opened is touched, which nobody else
- * has yet, and the cache of workflows, which has a lock. */
+ * DESIGN. Work in the pool touches only the session that is being opened, which nobody else has
+ * yet, and the cache of workflows, which has a lock. */
 #include "host/host.h"
 
 #include "base/log.h"
@@ -21,7 +21,8 @@ static json_t *read_back(void *ctx, uint64_t seq, struct err *err) {
   return store_read(ctx, seq, err);
 }
 
-/* Calls from before the recovery have no prompt in memory; prepare and the provider need it. */
+/* Reads the prompts of calls from before the recovery back into memory: prepare and the provider
+ * need them. */
 bool session_recall(struct session *s, struct err *err) {
   const struct recall recall = {s->log, read_back, s->host->store};
   if (s->recalled)

@@ -1,4 +1,4 @@
-/* Finds templates of the user's that replace nothing. */
+/* Finds the user's templates that replace nothing. */
 #include "host/overrides.h"
 
 #include "base/log.h"
@@ -29,7 +29,7 @@ static bool is_let_be(const char *name) {
   return name[0] == '.' || name[n - 1] == '~' || str_starts(str_from(name), "README");
 }
 
-/* Returns false if it is not a readable folder. */
+/* Visits each entry of the folder. Returns false if it is not a readable folder. */
 static bool each_entry(const char *folder, entry_fn each, struct err_list *warnings) {
   struct dirent **entries = NULL;
   int count = scandir(folder, &entries, NULL, alphasort);

@@ -131,8 +131,8 @@ void paths_project_facets(const char *dir, char out[PATHS_BYTES], char foreign[P
   out[0] = '\0';
 }
 
-/* Beside the program: where it was installed (bin/../share/segue), or is built (the folder of its
- * sources has workflows/). */
+/* Finds a shipped folder beside the program: where it was installed (bin/../share/segue), or is
+ * built (the folder of its sources has workflows/). */
 static bool paths_shipped(const char *place, char out[PATHS_BYTES]) {
   char program[PATHS_BYTES / 2];
   if (!fs_own_program(program, sizeof program))
@@ -157,8 +157,8 @@ static bool paths_project_workflows(const char *cwd, char out[PATHS_BYTES]) {
   return true;
 }
 
-/* The i-th of the folders of workflows, which may not exist: "" if there can be none. False: no
- * more. */
+/* Writes the i-th of the folders of workflows, which may not exist, or "" if there can be none.
+ * Returns false if there are no more. */
 static bool paths_workflow_folder(size_t i, const char *cwd, char out[PATHS_BYTES]) {
   struct err err;
   char config[PATHS_BYTES];
@@ -220,8 +220,9 @@ void paths_home_facets(char out[PATHS_BYTES]) {
     out[0] = '\0';
 }
 
-/* Swapped, not put in its place: ext4 writes a fresh file to the disk when it replaces another.
- * That nobody waits for: after a loss of power an empty one is as good as none. */
+/* Swaps the files instead of renaming one over the other: ext4 writes a fresh file to the disk when
+ * it replaces another. Nobody need wait for that: after a loss of power an empty file is as good as
+ * none. */
 static bool replace(const char *temp, const char *path) {
   if (!fs_swap(temp, path))
     return rename(temp, path) == 0;

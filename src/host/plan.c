@@ -28,7 +28,7 @@ struct planning {
 
 /* --- what a turn can come to --- */
 
-/* Calls of one turn that fall to this part, at worst. */
+/* Returns how many calls of one turn fall to this part at worst. */
 static double part_calls(const struct movement *m, enum reach_role role, size_t votes) {
   double reasks = 1.0 + m->judge.max_reasks, sum = 0;
   double corrections = m->structured ? m->structured->max_reasks : 0, checks = 1 + corrections;
@@ -67,7 +67,7 @@ static void plan_unknown(struct planning *plan, const char *what, struct str nam
   buf_deinit(&text);
 }
 
-/* Dollars of one answer at most, of the dearest who can be asked. */
+/* Returns the most that one answer can cost, in dollars, from the dearest who can be asked. */
 static double answer_cost(struct planning *plan, const struct reach_part *part) {
   const json_t *prices = json_object_get(plan->p->config, "prices");
   const json_t *tokens = json_object_get(part->options, "max_tokens");
@@ -94,7 +94,7 @@ static double answer_cost(struct planning *plan, const struct reach_part *part) 
 
 /* --- who --- */
 
-/* Tells what a backend does else than the permission says; null: it holds the word. */
+/* Tells what a backend does other than the permission says; null if it keeps to the word. */
 static void put_gap(json_t *out, const struct capability *capability, const struct movement *m) {
   struct buf gap = {0};
   bool differs = capability_gap(capability, m->permission, m->run != NULL, &gap);
@@ -102,7 +102,8 @@ static void put_gap(json_t *out, const struct capability *capability, const stru
   buf_deinit(&gap);
 }
 
-/* Puts what would hold its program; nothing where there is none, or no word on it. */
+/* Puts what would confine the movement's program. Puts nothing if there is none, or no word on
+ * it. */
 static void put_sandbox(json_t *out, const struct planning *plan, const struct movement *m,
                         const struct capability *c, bool command) {
   json_t *sandbox = sandbox_of_call(plan->p->config, m, c, command);
@@ -259,7 +260,7 @@ static json_t *ranks_json(const double *sorted, size_t count) {
                    plan_rank(sorted, count, 90));
 }
 
-/* Tells what the newest used that came to COMPLETE or ABORT; null: there is none. */
+/* Tells what the newest sessions that came to COMPLETE or ABORT used; null if there are none. */
 static json_t *history_json(const struct store *store, const char *workflow) {
   static const char *const names[] = {"cost_usd", "tokens", "duration_ms"};
   struct history h = {0};
@@ -301,7 +302,7 @@ static json_t *cost_json(const struct planning *plan, bool calls_none) {
   return out;
 }
 
-/* Returns how often a child runs in a turn of its group: at most so often, if a value decides. */
+/* Returns how often a child runs in a turn of its group; that is the most if a value decides. */
 static double times_of(const struct movement *group) {
   if (group->for_each == NULL)
     return 1;
@@ -310,7 +311,7 @@ static double times_of(const struct movement *group) {
   return (double)json_array_size(group->for_each);
 }
 
-/* A turn of a group is a turn of each of its children, too. */
+/* Adds the turns of children: a turn of a group is a turn of each of its children, too. */
 static void add_children(struct planning *plan) {
   const struct workflow *wf = plan->p->workflow;
   for (size_t i = wf->top_count; i < wf->movement_count; i++) {
@@ -322,7 +323,7 @@ static void add_children(struct planning *plan) {
   }
 }
 
-/* Each limit of the user's day, and how much of it is used. */
+/* Returns each limit of the user's day, and how much of it is used. */
 static json_t *day_json(const struct provider_registry *registry) {
   struct day_book book;
   day_book_init(&book);

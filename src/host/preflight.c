@@ -137,8 +137,8 @@ static const struct movement *flight_movement(const struct flight *f, size_t i) 
   return &f->p->workflow->movements[i];
 }
 
-/* Reports it at the current place; without a place the text must say what it is about. Each thing
- * is reported once, and not if something worse was already reported. */
+/* Reports a problem at the current place; without a place the text must say what it is about. Each
+ * problem is reported once, and not at all if a worse one was already reported. */
 static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 static void flight_say(struct flight *f, struct err_list *list, const char *fmt, ...) {
@@ -238,7 +238,7 @@ static enum ready ready_of(const struct flight *f, const struct reach_part *part
   return ready_now(f, part, who, err);
 }
 
-/* Checks that enough of them can answer, and reports the others. */
+/* Checks that enough of the providers can answer, and reports the others. */
 static void check_ready(struct flight *f, const struct reach_part *part) {
   struct err why[REACH_WHO_COUNT] = {0};
   enum ready ready[REACH_WHO_COUNT];
@@ -327,7 +327,7 @@ static void preflight_check_options(struct flight *f, const struct reach_part *p
   }
 }
 
-/* Checks what would hold its programs. */
+/* Checks what would confine the movement's programs. */
 static void preflight_check_sandbox(struct flight *f, const struct movement *m,
                                     const struct capability *c, bool command) {
   const bool placed = f->placed;
@@ -417,7 +417,7 @@ static void check_program(struct flight *f, const char *name) {
   buf_deinit(&key);
 }
 
-/* Checks that each name is one that the user lets movements have, and is set. */
+/* Checks that each secret is one that the user lets movements have, and that it is set. */
 static void check_secrets(struct flight *f, const struct movement *m) {
   const json_t *known = json_object_get(f->p->config, "secrets"), *name, *other;
   size_t i, k;

@@ -16,7 +16,7 @@
 
 /* --- reading --- */
 
-/* Those of a resume, those of a fork, and those of both. */
+/* These lists name the members of a resume, those of a fork, and those of both. */
 static const char *const resume_members[] = {
     "rule",      "why",      "max_movements", "provider", "model", "judge_provider",
     "providers", "scenario", "add_budget",    "lock",     NULL};

@@ -1,4 +1,4 @@
-/* Has the steps that commit what was done, and the data about the commit. */
+/* Defines the steps that commit what was done, and the data about the commit. */
 #include "host/worktree/internal.h"
 
 #include "base/log.h"

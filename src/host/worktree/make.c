@@ -1,4 +1,4 @@
-/* Has the steps that make a worktree, and the data about it. */
+/* Defines the steps that make a worktree, and the data about it. */
 #include "host/worktree/internal.h"
 
 #include "base/log.h"
@@ -217,7 +217,7 @@ static bool file_paths(const struct git_job *job, const char *name, struct buf *
   return lstat(buf_c(from), &st) == 0 && lstat(buf_c(to), &st) != 0;
 }
 
-/* Stays at its step until all are copied. */
+/* Copies one entry, and stays at its step until all are copied. */
 static bool ask_copy(struct git_job *job, struct git_ask *ask) {
   const json_t *names = git_job_setting(job, "copy");
   for (; job->item < json_array_size(names); job->item++) {

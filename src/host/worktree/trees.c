@@ -1,4 +1,4 @@
-/* Reads what worktrees a session had, and what it changed. */
+/* Reads which worktrees a session had, and what it changed. */
 #include "host/worktree/trees.h"
 
 #include "base/log.h"
