@@ -56,7 +56,8 @@ bool expand_may_enter(struct expand *e, const struct instance *x, const struct y
   return false;
 }
 
-/* Sets up the file that a movement of `x` calls, in that movement's place. False: reported. */
+/* Sets up the file that a movement of `x` calls, in that movement's place. Returns false if an
+ * error was reported. */
 static bool expand_enter(struct expand *e, const struct instance *x,
                          const struct yaml_node *movement, struct instance *out) {
   const struct yaml_node *call = yaml_get(movement, "call"), *name = expand_name(e, movement);

@@ -1,5 +1,5 @@
-/* Copies a file's movements into the place where it is called: full names, what params say, what
- * fragments and the file itself give them. */
+/* Copies a file's movements into the place where it is called, with their full names, what params
+ * say, and what fragments and the file itself give them. */
 #include "workflow/expand_part.h"
 
 #include "workflow/parse/part.h"

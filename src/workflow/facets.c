@@ -121,8 +121,8 @@ static bool ends_with(struct str s, const char *end) {
   return s.n > n && memcmp(s.p + s.n - n, end, n) == 0;
 }
 
-/* A sentence may hold a slash (and Japanese has no spaces), so a slash alone makes only plain ASCII
- * a path. */
+/* Returns true if the text is a path. A sentence may hold a slash (and Japanese has no spaces), so
+ * a slash alone makes only plain ASCII a path. */
 static bool facets_is_path(struct str s) {
   bool slash = false;
   if (has_space(s) || s.n >= PATH_BYTES)

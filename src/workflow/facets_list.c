@@ -12,7 +12,7 @@
 
 enum { LIST_PATH_BYTES = 4096 };
 
-/* The places that are searched, in order. */
+/* Lists the places that are searched, in order. */
 struct places {
   struct {
     const char *folder, *from;
@@ -21,7 +21,7 @@ struct places {
 
 static const struct {
   const char *kind, *folder;
-  const char *const *ends; /* of its files, in the order they are tried; "" is any */
+  const char *const *ends; /* endings of its files, in the order they are tried; "" is any */
 } kinds[] = {
 #define TEXT_ENDS ((const char *const[]){".md", ".txt", "", NULL})
     {"persona", "personas", TEXT_ENDS},

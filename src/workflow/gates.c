@@ -61,7 +61,7 @@ static bool is_place(const json_t *movements, struct str name) {
   return false; /* this is reported as an error of its own */
 }
 
-/* Puts the chain before one place; the name of its first movement is in `first`. */
+/* Puts the chain before one place, and the name of its first movement into `first`. */
 static void put_chain(json_t *made, const json_t *movement, const json_t *gates, struct str target,
                       bool first_target, struct buf *first) {
   struct str own = gate_text(movement, "name");

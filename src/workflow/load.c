@@ -102,8 +102,8 @@ static json_t *load_text(const struct workflow_source *source, struct str text,
   return doc;
 }
 
-/* A document with errors is linted only if its movements can be told apart: otherwise what lint
- * finds would merely follow from the first errors. */
+/* Returns true if a document with errors is worth linting: if its movements can be told apart.
+ * Otherwise what lint finds would merely follow from the first errors. */
 static bool is_worth_lint(const json_t *doc) {
   size_t i;
   json_t *movement;

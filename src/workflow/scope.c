@@ -49,7 +49,7 @@ static bool check_params(const struct name_scope *scope, struct str text, struct
 
 struct scope_sink {
   struct buf *out;
-  struct str prefix; /* of movements in references; empty: none is looked for */
+  struct str prefix; /* for movements in references; empty: none is looked for */
 };
 
 /* Puts one piece: the file's own words with their names prefixed, a value as it is. */

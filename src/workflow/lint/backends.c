@@ -25,7 +25,7 @@ const struct capability *lint_provider(struct lint *l, const char *path, const c
   return NULL;
 }
 
-/* The place of a value that may be inherited: the text, and the key's path. */
+/* Holds a value that may be inherited: its text, and the path of its key. */
 struct setting {
   const char *text; /* NULL: nowhere in the file */
   char path[DOC_PATH_BYTES];

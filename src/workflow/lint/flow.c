@@ -1,5 +1,5 @@
-/* Follows where rules lead: names of nothing, movements that nothing reaches, paths that never
- * end. */
+/* Follows where rules lead and reports names of nothing, movements that nothing reaches, paths that
+ * never end. */
 #include "workflow/lint/part.h"
 
 #include <string.h>
@@ -121,8 +121,8 @@ static void check_reachable(struct lint *l) {
                   l->names[i]);
 }
 
-/* Returns true if a rule leads out. One that is hidden while nobody takes part does not. A rule to
- * nowhere is an error of its own and counts as one here. */
+/* Returns true if a rule leads out. A rule that is hidden while nobody takes part does not. A rule
+ * to nowhere counts as a way out here, since it is an error of its own. */
 static bool has_way_out(const struct lint *l, const struct lint_movement *m) {
   for (size_t k = 0; k < m->rule_count; k++) {
     long next = m->rules[k].next;

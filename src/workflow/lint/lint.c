@@ -14,8 +14,9 @@
 #include <string.h>
 #include <strings.h>
 
-/* Works on the document, not on a built workflow: a file whose rules lead nowhere cannot be built.
- * It may come from a log, so nothing in it is taken for granted. */
+/* Returns a member's text, `otherwise` if it has none. Lint works on the document, not on a built
+ * workflow: a file whose rules lead nowhere cannot be built. The document may come from a log, so
+ * nothing in it is taken for granted. */
 
 const char *lint_text(const json_t *object, const char *key, const char *otherwise) {
   const char *text = json_string_value(json_object_get(object, key));
@@ -95,7 +96,7 @@ static long next_of(const json_t *by_name, const char *next) {
 }
 
 struct roots {
-  bool any, other; /* a reference; one to anything but numbers that every run has */
+  bool any, other; /* has a reference; has one to anything but numbers that every run has */
 };
 
 static void note_root(void *ctx, const struct str *names, size_t n) {

@@ -9,7 +9,7 @@
 struct report_names {
   struct lint *l;
   size_t movement;
-  const char *key; /* of the text that names them */
+  const char *key; /* the key of the text that names them */
 };
 
 static json_t *reports_of(const json_t *object) {

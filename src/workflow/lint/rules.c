@@ -4,7 +4,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 
-enum { REF_NAMES_MAX = 32 }; /* of one reference; any beyond these are ignored */
+enum { REF_NAMES_MAX = 32 }; /* names in one reference; any beyond these are ignored */
 
 struct refs {
   struct lint *l;
@@ -95,8 +95,8 @@ static void check_shadowed(struct lint *l, size_t movement) {
   }
 }
 
-/* Reports a comparison without when(...), which is a label: a model would be asked about it or, if
- * it stands alone, nobody, and it would always hold. */
+/* Reports a comparison without when(...), which is a label. A model would be asked about it; if it
+ * stands alone, nobody would be asked and it would always hold. */
 static void check_bare_comparison(struct lint *l, size_t movement, size_t rule) {
   struct str text = l->movements[movement].rules[rule].rule.label;
   struct expr_error why;

@@ -28,7 +28,7 @@ static const char *shown(struct lint *l, struct str s) {
 
 /* --- members of values --- */
 
-/* Gives a schema's properties if they are all there is to know about an object: nothing elsewhere
+/* Returns a schema's properties if they are all there is to know about an object: nothing elsewhere
  * adds to them. */
 static const json_t *plain_properties(const json_t *schema) {
   static const char *const others[] = {"allOf",
@@ -68,7 +68,8 @@ static void unknown_member(struct lint *l, const char *place, size_t movement, s
   buf_deinit(&all);
 }
 
-/* Follows names as far as the schema knows; over an array a name means the items'. */
+/* Follows names as far as the schema knows them. Below an array a name means a member of its
+ * items. */
 void lint_member(struct lint *l, const char *place, size_t movement, const struct str *names,
                  size_t count) {
   const json_t *so = structured_of(l, movement), *doc = json_object_get(so, "schema");

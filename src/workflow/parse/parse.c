@@ -90,7 +90,8 @@ bool parse_want_text(struct parse *p, const char *what, const struct yaml_node *
   return false;
 }
 
-/* Quotes would not help a bare value that is no right one either way: `timeout: 90`. */
+/* Returns true for a bare value that would be wrong in quotes too, such as `timeout: 90`: then
+ * advice to quote it would not help. */
 static bool is_wrong_either_way(const struct key *k, const struct yaml_node *node,
                                 struct err *why) {
   bool bare = node->kind == YAML_INTEGER || node->kind == YAML_REAL || node->kind == YAML_BOOL;

@@ -28,8 +28,8 @@ static const struct yaml_node *parse_node_at(const struct yaml_node *node, const
   return node;
 }
 
-/* Checks that it is a schema that says something; else reports every error at its place in the
- * file, or with the name of the schema's own file. */
+/* Checks that the document is a schema that says something. Otherwise reports every error at its
+ * place in the file, or with the name of the schema's own file. */
 static bool parse_check_schema(struct parse *p, const struct yaml_node *node, const json_t *doc) {
   struct schema_errors errors = {0};
   bool inlined = node->kind == YAML_MAP;
