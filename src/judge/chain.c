@@ -261,7 +261,7 @@ static size_t next_stage(const struct chain_spec *spec, const json_t *stages) {
   return i;
 }
 
-/* Finds the first of the stages in which evidence conflicted; or NULL. */
+/* Finds the first stage in which evidence conflicted, NULL if there is none. */
 static const json_t *first_conflict(const json_t *stages) {
   size_t i;
   json_t *object;

@@ -286,8 +286,8 @@ static bool is_contradicted(const struct chain_spec *spec, enum judge_stage stag
          reason_contradicts(reason, (long)number, &query);
 }
 
-/* Judges by a value that fits its schema. One from the backend's own schema mode stands; the text
- * beside it is not searched. */
+/* Judges by a value that fits its schema. A value from the backend's own schema mode stands: the
+ * text beside it is not searched. */
 static enum stage_outcome judge_value(const struct chain_spec *spec, enum judge_stage stage,
                                       struct str text, const struct reading *reading,
                                       json_t *object) {

@@ -10,7 +10,7 @@ bool stage_object_is_vote(const json_t *object) {
   return json_at(object, "vote") != NULL;
 }
 
-/* The votes of a stage so far. */
+/* Counts the votes of a stage so far. */
 struct tally {
   int votes;         /* recorded */
   int none;          /* said that no rule holds */

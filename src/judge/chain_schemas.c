@@ -1,4 +1,5 @@
-/* The schemas of judges' answers: compiled once, narrowed to the numbers that a call offers. */
+/* Compiles the schemas of judges' answers once, and narrows them to the numbers that a call
+ * offers. */
 #include "base/buf.h"
 #include "base/resource.h"
 #include "format/json_object.h"

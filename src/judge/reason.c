@@ -22,7 +22,8 @@ static bool take_one_of(struct str *s, const char *const *words) {
   return false;
 }
 
-/* "I choose rule 2", "Condition 2 holds": the number; 0 for none. */
+/* Returns the number in words such as "I choose rule 2" or "Condition 2 holds"; 0 if there is
+ * none. */
 static long number_chosen(struct str reason) {
   static const char *const chooses[] = {"I choose ", "I chose ", "I select ", "I pick ", NULL};
   static const char *const nouns[] = {"rule ", "condition ", "step ", "option ", "number ", NULL};
@@ -50,7 +51,7 @@ static bool reason_is_offered(const struct tag_query *query, long number) {
   return false;
 }
 
-/* The rule whose tag, number or words the reason is, and nothing else; 0 for none. */
+/* Returns the rule whose tag, number or words are all that the reason says; 0 if there is none. */
 static long number_alone(struct str reason, const struct tag_query *query) {
   struct tag_place place;
   struct str words = str_trim(reason);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Names that are never a label when a ( follows. */
+/* Lists the names that are never a label when a ( follows. */
 static const char *const functions[] = {"when", "all", "any", "ai"};
 
 static bool rule_fail(size_t *error_offset, size_t at) {
@@ -13,7 +13,7 @@ static bool rule_fail(size_t *error_offset, size_t at) {
   return false;
 }
 
-/* The result of a scan of the condition outside quotes and parentheses. */
+/* Holds the result of a scan of the condition outside quotes and parentheses. */
 struct rule_outline {
   size_t ands;      /* how many && at the top level */
   size_t first_and; /* offset of the first */
