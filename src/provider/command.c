@@ -64,7 +64,7 @@ static void command_finish(struct command_run *run, uv_loop_t *loop) {
     loop_work(loop, &run->cleanup, command_cleanup_work, command_cleanup_after);
 }
 
-/* A value for when(structured.X...): only when all of stdout is one JSON object. */
+/* Returns a value for when(structured.X...), but only if all of stdout is one JSON object. */
 static json_t *whole_object(struct str text) {
   struct str trimmed = str_trim(text);
   if (trimmed.n == 0 || trimmed.p[0] != '{' || trimmed.n > LIMIT_INLINE_TEXT_BYTES)
@@ -78,8 +78,8 @@ static void command_on_output(void *ctx, int fd, struct str bytes) {
   kept_push(fd == 1 || run->gates ? &run->out : &run->err, bytes);
 }
 
-/* Says why it was ended. For a gate that is a failure like any other, and the worker is told of
- * it. */
+/* Says why the program was ended. For a gate that is a failure like any other, and the worker is
+ * told of it. */
 static void command_too_long(struct command_run *run, const char *what, uint64_t ms) {
   enum { STATUS_TIMED_OUT = 124 }; /* as timeout(1) has it */
   struct call_result *r = &run->result;
@@ -152,8 +152,8 @@ static void command_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, command_on_soon_closed);
 }
 
-/* A program named segue is this one, wherever PATH leads: otherwise a session would do its work
- * with another version. */
+/* Returns the words to run. A program named segue is this one, wherever PATH leads: otherwise a
+ * session would do its work with another version. */
 static const char *const *own_argv(struct arena *arena, const char *const *argv) {
   char program[PATH_MAX];
   size_t n = 0;

@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROGRAM_WORDS = 3 }; /* of a command line that may name a program */
+enum { PROGRAM_WORDS = 3 }; /* words of a command line that may name a program */
 
 struct confining {
   const struct confine_spec *spec;
@@ -37,7 +37,7 @@ static void paths_add(struct confining *c, struct arena_list *list, const char *
   arena_list_add(&c->arena, list, str_from(path));
 }
 
-/* A variable of the program's own environment. */
+/* Returns a variable of the program's own environment, NULL if it is not set. */
 static const char *variable(const struct confining *c, const char *name, size_t n) {
   for (size_t i = 0; c->spec->envp[i] != NULL; i++)
     if (strncmp(c->spec->envp[i], name, n) == 0 && c->spec->envp[i][n] == '=')
@@ -45,7 +45,8 @@ static const char *variable(const struct confining *c, const char *name, size_t 
   return NULL;
 }
 
-/* ~/PATH, $NAME/PATH or /PATH, absolute and without a slash at its end; false: it is nowhere. */
+/* Makes ~/PATH, $NAME/PATH or /PATH absolute, without a slash at its end. Returns false if it is
+ * nowhere. */
 static bool confine_expand(const struct confining *c, const char *path, char out[PATH_MAX]) {
   const char *base = "", *rest = path;
   if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
@@ -106,8 +107,8 @@ static bool holds_home(const struct confining *c, const char *path) {
          (c->home[n] == '/' || c->home[n] == '\0');
 }
 
-/* The folder that a program's file was installed in: of .../lib/node_modules/x/cli.js the modules,
- * of .../node/v20/bin/node the version, of ~/.local/bin/x that folder. */
+/* Adds the folder that a program's file was installed in: for .../lib/node_modules/x/cli.js the
+ * modules, for .../node/v20/bin/node the version, for ~/.local/bin/x that folder. */
 static void add_installed(struct confining *c, const char *real) {
   char folder[PATH_MAX];
   (void)snprintf(folder, sizeof folder, "%s", real);
@@ -126,7 +127,7 @@ static void add_installed(struct confining *c, const char *real) {
   paths_add(c, &c->wholes, holds_home(c, folder) ? real : folder);
 }
 
-/* A program, and who runs it where it is a script. */
+/* Adds a program and, where it is a script, who runs it. */
 static void add_program(struct confining *c, const char *word, int depth) {
   char path[PATH_MAX], real[PATH_MAX], line[256];
   if (depth == 0 || !probe_find_program(word, path, sizeof path) || realpath(path, real) == NULL)
@@ -151,7 +152,7 @@ static void add_program(struct confining *c, const char *word, int depth) {
     add_program(c, first, depth - 1);
 }
 
-/* The first words may be an interpreter and its script. */
+/* Adds the programs of the command line: its first words may be an interpreter and its script. */
 static void add_programs(struct confining *c) {
   enum { SCRIPTS = 4 };
   for (size_t i = 0; i < PROGRAM_WORDS && c->spec->argv[i] != NULL; i++)
@@ -220,9 +221,9 @@ static bool is_contained(const struct confining *c) {
   return is_held_by(c, SANDBOX_PODMAN) || is_held_by(c, SANDBOX_DOCKER);
 }
 
-/* Hooks and settings of a repository run programs for whoever uses it next, and `commondir` says
- * where git looks for them. What is missing is made, so that nobody else can: "." is the folder
- * itself, and an empty file sets nothing. */
+/* Keeps git's own files as they are. Hooks and settings of a repository run programs for whoever
+ * uses it next, and `commondir` says where git looks for them. What is missing is made, so that
+ * nobody else can: "." is the folder itself, and an empty file sets nothing. */
 static void keep_git(struct confining *c, const char *folder) {
   static const char *const names[] = {"hooks", "config", "config.worktree", "commondir", "gitdir"};
   const bool makes = wraps_call(c) || is_contained(c);
@@ -238,7 +239,7 @@ static void keep_git(struct confining *c, const char *folder) {
   }
 }
 
-/* A worktree or submodule has a file that says where its repository is. */
+/* Keeps the file in which a worktree or submodule says where its repository is. */
 static void keep_git_link(struct confining *c, const char *cwd) {
   struct stat st;
   char path[PATH_MAX];
@@ -280,7 +281,7 @@ static const char *confine_home(void) {
   return home == NULL || home[0] != '/' || home[1] == '\0' ? NULL : home;
 }
 
-/* With its terminator, so that no text runs into the next. */
+/* Appends a text with its terminator, so that no text runs into the next. */
 static void key_put(struct buf *key, const char *text) {
   buf_append(key, text ? text : "", text ? strlen(text) + 1 : 1);
 }
@@ -291,8 +292,8 @@ static void key_put_json(struct buf *key, const json_t *value) {
   free(text);
 }
 
-/* Everything the lists of a call are made of, except its own folder and what is in the folders: two
- * calls with the same key may share their rules. */
+/* Writes everything that the lists of a call are made of, except its own folder and what is in the
+ * folders: two calls with the same key may share their rules. */
 static void confine_key(const struct confining *c, struct buf *key, enum sandbox_level level) {
   const struct confine_spec *spec = c->spec;
   const json_t *path;
@@ -316,7 +317,7 @@ static void confine_key(const struct confining *c, struct buf *key, enum sandbox
   }
 }
 
-/* True: nothing confines it, as requested. */
+/* Returns true if nothing confines the call, as requested. */
 static bool is_off(const json_t *words, enum sandbox_level *level) {
   const json_t *word = json_object_get(words, "level");
   *level = SANDBOX_OFF;
@@ -365,7 +366,7 @@ static struct sandbox *confine_contain(const struct confining *c, const struct s
   return NULL;
 }
 
-/* An engine's last words; docker's very last ones only lead to its manual. */
+/* Returns an engine's last words. docker's very last ones only lead to its manual. */
 static struct str engine_words(struct str text) {
   struct str words = STR("");
   while (text.n > 0) {
@@ -407,7 +408,7 @@ static enum sandbox_network network_said(const struct call_request *request) {
   return reach;
 }
 
-/* Its proxy, and where that is asked. */
+/* Makes the call's proxy, and names the socket where it is asked. */
 static bool let_out(struct confining *c, struct confined *held, const char **socket,
                     struct err *err) {
   char path[PATH_MAX];
@@ -421,7 +422,7 @@ static bool let_out(struct confining *c, struct confined *held, const char **soc
   return held->proxy != NULL;
 }
 
-/* All the lists, in the mechanism's own form. */
+/* Makes all the lists, in the mechanism's own form. */
 static struct sandbox *confine_make(struct confining *c, enum sandbox_level level, struct str key,
                                     struct confined *held, struct err *err) {
   const struct confine_spec *spec = c->spec;

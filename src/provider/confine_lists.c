@@ -1,4 +1,4 @@
-/* confine_lists.c - the one place for what is secret, and what builds keep. */
+/* Lists what is secret, and what builds keep, in one place. */
 #include "provider/confine.h"
 
 #include <stddef.h>

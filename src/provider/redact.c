@@ -116,7 +116,7 @@ static bool is_hex_of(struct str digits, unsigned char byte) {
 }
 
 /* Returns the length of `byte` written as prefix and two hexadecimal digits, 0 if it is not here.
- * *partial: it may be, but the text ends. */
+ * Sets *partial if it may be, but the text ends. */
 static size_t redact_escaped(unsigned char byte, const char *prefix, struct str text,
                              bool *partial) {
   size_t n = strlen(prefix), have = text.n < n ? text.n : n;
@@ -130,7 +130,7 @@ static size_t redact_escaped(unsigned char byte, const char *prefix, struct str 
 
 /* Returns how many bytes at the head of `text` stand for `byte`, other than itself, as in a URL or
  * a form (%2F, + for a space) or a JSON string (\u002f, \/); 0 if none do. Encoders differ in which
- * bytes they write so, so each byte of a value may be. */
+ * bytes they write so: it may be any byte of a value. */
 static size_t spelled(unsigned char byte, struct str text, bool *partial) {
   if (text.p[0] == '%')
     return redact_escaped(byte, "%", text, partial);
@@ -257,8 +257,8 @@ static size_t match_one(const struct redact_pattern *p, struct str text, bool *p
   return match_value(p, text, partial);
 }
 
-/* Returns the length of the longest value at the head of `text`, 0 if there is none. *partial: the
- * text may be the beginning of one. */
+/* Returns the length of the longest value at the head of `text`, 0 if there is none. Sets *partial
+ * if the text may be the beginning of one. */
 static size_t redact_match(const struct secrets *s, struct str text, size_t *name, bool *partial) {
   size_t best = 0;
   *partial = false;

@@ -22,7 +22,7 @@ static const char *const usage_keys[] = {"input", "output", "cached", "reasoning
 
 static const char *const error_keys[] = {"class", "retry_after_ms", "message", NULL};
 
-/* The place of a mistake: the key of a reply, or of its `in` if that is set, or its value. */
+/* Tells the place of a mistake: the key of a reply, or of its `in` if that is set, or its value. */
 struct spot {
   size_t reply; /* 1-based; 0: the file's own map */
   const char *in, *key;

@@ -1,5 +1,5 @@
-/* Replies from a scenario file: the script provider. For demos, tests and rehearsals of a workflow;
- * it answers in the shapes of real backends, errors and delays included. */
+/* Replies from a scenario file, as the script provider. It is for demos, tests and rehearsals of a
+ * workflow, and answers in the shapes of real backends, errors and delays included. */
 #include "provider/provider.h"
 
 #include "base/file.h"

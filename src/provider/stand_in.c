@@ -27,7 +27,7 @@ static bool stand_in_has_text(int fd, struct str text) {
          pread(fd, bytes, sizeof bytes, 0) == (ssize_t)text.n && memcmp(bytes, text.p, text.n) == 0;
 }
 
-/* Fills a file that is new. False: it is somebody else's. */
+/* Fills a file that is new. Returns false if it is somebody else's. */
 static bool stand_in_write(int fd, struct str text) {
   struct stat st;
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))

@@ -273,8 +273,8 @@ static void on_stopped(struct acp *acp, const json_t *result) {
     json_decref(usage);
     return;
   }
-  /* Agents that stop when refused count on from prompt to prompt; one that does not reports
-   * fewer. */
+  /* Agents that stop when refused go on counting from prompt to prompt; one that starts anew
+   * reports fewer. */
   if (acp->used != NULL && usage != NULL && acp_input(usage) < acp_input(acp->used)) {
     json_t *sum = stream_usage_added(acp->used, usage, 1);
     json_decref(usage);
@@ -347,7 +347,7 @@ static bool authenticate(struct acp *acp, const json_t *error) {
   return true;
 }
 
-/* Returns what request an answer belongs to, by its shape, where the recording does not show the
+/* Returns which request an answer belongs to, by its shape, where the recording does not show the
  * request. */
 static int guess(const json_t *result) {
   if (json_object_get(result, "stopReason") != NULL)

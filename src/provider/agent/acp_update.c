@@ -55,7 +55,8 @@ json_t *acp_usage(const json_t *usage) {
 
 /* --- texts --- */
 
-/* Words of the client itself, by the profile's `notices`; false: it is no such piece. */
+/* Takes a piece that is the client's own words, by the profile's `notices`. Returns false if it is
+ * no such piece. */
 static bool take_notice(struct acp *acp, struct str text) {
   struct driver *d = acp->d;
   for (size_t i = 0; i < d->profile->notice_count; i++) {
@@ -83,8 +84,9 @@ static bool take_notice(struct acp *acp, struct str text) {
   return false;
 }
 
-/* Pieces of one message have one id. Where messages have ids, a piece without one is an aside (a
- * warning of the client, say): it is told, and is no part of the answer. */
+/* Tells a piece of a message. Pieces of one message have one id. Where messages have ids, a piece
+ * without one is an aside (a warning of the client, say): it is told, and is no part of the
+ * answer. */
 static void acp_say_piece(struct acp *acp, const json_t *update) {
   struct driver *d = acp->d;
   struct str id = acp_text_of(update, "messageId");
@@ -233,7 +235,7 @@ static enum ask_kind ask_kind_of(struct str kind) {
 }
 
 static json_t *acp_paths_of(const json_t *tool) {
-  static const char *const lists[] = {"locations", "content"}; /* of diffs */
+  static const char *const lists[] = {"locations", "content"}; /* the content holds diffs */
   json_t *paths = json_array();
   for (size_t l = 0; l < ARRAY_LEN(lists); l++) {
     const json_t *list = json_object_get(tool, lists[l]);
@@ -247,7 +249,7 @@ static json_t *acp_paths_of(const json_t *tool) {
   return paths;
 }
 
-/* Returns the command line that it would run, empty if it does not say. */
+/* Returns the command line that the tool would run, empty if it does not say. */
 static struct str acp_command(const struct acp *acp, const json_t *tool) {
   struct str command = acp_text_of(json_object_get(tool, "rawInput"), "command");
   bool titled = json_object_get(acp->d->profile->acp, "command") != NULL;

@@ -1,6 +1,6 @@
-/* Drives Claude Code by stream-json both ways. What it prints is read by the profile's events, as
- * in a one-shot run; beside that stands the control protocol: it asks before it uses a tool, and
- * can be interrupted. The prompt is one line of stdin; its result ends stdin. */
+/* Drives Claude Code by stream-json both ways. Its output is read by the profile's events, as in a
+ * one-shot run. Beside that it speaks the control protocol: it asks before it uses a tool, and can
+ * be interrupted. The prompt is one line of stdin; once the result has come, stdin is closed. */
 #include "provider/agent/driver.h"
 
 #include "base/limits.h"
@@ -85,7 +85,7 @@ static bool claude_decide(const struct agent_call *call, const json_t *request,
   return allowed;
 }
 
-/* Tells in a line what it wants to do: the command, the file, or the tool's name. */
+/* Tells in a line what the agent wants to do: the command, the file, or the tool's name. */
 static struct str claude_title_of(const json_t *request) {
   static const char *const names[] = {"command", "file_path", "path", "url", "notebook_path"};
   const json_t *input = json_object_get(request, "input");

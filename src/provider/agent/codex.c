@@ -201,8 +201,8 @@ static json_t *codex_counts(const json_t *told) {
 }
 
 /* Takes the thread's tokens. A resumed thread first reports those of its earlier turns, before this
- * turn has begun; if neither that nor our log knows them, they are what the turn's first request
- * leaves of the total. */
+ * turn has begun. If neither that nor our log knows them, they are the total less the turn's first
+ * request. */
 static void on_usage(struct codex *c, const json_t *usage) {
   json_t *total = codex_counts(json_object_get(usage, "total"));
   if (c->d->resumed && c->turn[0] != '\0' && c->d->before == NULL) {
@@ -261,7 +261,7 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
   const json_t *item = json_object_get(m->params, "item");
   const json_t *turn = json_object_get(m->params, "turn");
   if (thread.n > 0 && c->thread[0] != '\0' && !str_eq_c(thread, c->thread))
-    return; /* of an agent of its own */
+    return; /* it is about an agent of its own */
   if (strcmp(m->name, "item/agentMessage/delta") == 0) {
     stream_tell_piece(c->d, codex_text_of(m->params, "delta"));
   } else if (strcmp(m->name, "item/reasoning/summaryTextDelta") == 0 ||
@@ -293,8 +293,8 @@ static void on_tell(struct codex *c, const struct rpc_message *m) {
 
 /* --- what it asks --- */
 
-/* Answers a question. With approvalPolicy never none should come; the user's own rules may cause
- * one all the same. */
+/* Answers a question. With approvalPolicy "never" none should come, but the user's own rules may
+ * cause one all the same. */
 static void on_ask(struct codex *c, const struct rpc_message *m) {
   static const struct {
     const char *method, *yes, *no;

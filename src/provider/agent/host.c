@@ -50,7 +50,7 @@ static void host_give_up(void *ctx) {
     process_finish_early(run->process);
 }
 
-/* --- the same of one that is a server; what it asks after the server's end is asked in vain --- */
+/* --- the same for a server; what is asked after its end is asked in vain --- */
 
 static void host_serves_at(void *ctx, unsigned port) {
   struct agent_run *run = ctx;

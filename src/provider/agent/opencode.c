@@ -109,7 +109,7 @@ static void opencode_say_tool(struct driver *d, const json_t *part) {
     json_object_set_new(o->parts, key, told ? json_false() : json_null());
 }
 
-/* A piece of this message comes: the one before it is complete. */
+/* Notes that a piece of this message comes: the message before it is complete. */
 static void talk(struct driver *d, struct str message) {
   struct opencode *o = opencode_of(d);
   if (message.n == 0 || str_eq(message, buf_view(&o->talking)))
@@ -133,7 +133,7 @@ static void opencode_say_piece(struct driver *d, const char *part, struct str me
     stream_tell_piece(d, piece);
 }
 
-/* A part as far as it has come; what was told of it stands in `parts`. */
+/* Tells a part as far as it has come. `parts` holds what was already told of it. */
 static void say_part(struct driver *d, const json_t *part) {
   struct opencode *o = opencode_of(d);
   struct str type = opencode_text(part, "type"), text = opencode_text(part, "text");
@@ -168,7 +168,7 @@ static void say_delta(struct driver *d, const json_t *properties) {
   json_object_set_new(o->parts, key, json_integer(told + (json_int_t)delta.n));
 }
 
-/* `next` is a moment of the wall clock, in milliseconds. */
+/* Returns the wait until `next`, a moment of the wall clock, in milliseconds. */
 static int64_t delay_until(const json_t *next) {
   int64_t now_ms = clock_real_ms();
   json_int_t at = json_integer_value(next);
@@ -198,7 +198,7 @@ static void say_status(struct driver *d, const json_t *properties) {
   const json_t *status = json_object_get(properties, "status");
   struct str type = opencode_text(status, "type");
   bool ours = is_of_call(o, opencode_text(properties, "sessionID"));
-  if (str_eq_c(type, "retry")) /* of agents below it, too: they hold it up */
+  if (str_eq_c(type, "retry")) /* also for agents below it: they hold it up */
     opencode_say_retry(d, status);
   else if (ours && str_eq_c(type, "busy"))
     o->idle = false;
@@ -216,7 +216,8 @@ static void on_assistant(struct driver *d, const json_t *info) {
     json_object_set_new(o->assistant, id, json_true());
 }
 
-/* More messages and parts than any work has: the answer tells their text all the same. */
+/* Returns true if there are more messages and parts than any work has. The answer tells their text
+ * all the same. */
 static bool is_full(const struct opencode *o) {
   return json_object_size(o->parts) + json_object_size(o->thoughts) +
              json_object_size(o->assistant) + json_object_size(o->tokens) >=
@@ -227,7 +228,7 @@ static void opencode_on_event(struct driver *d, struct str type, const json_t *p
   struct opencode *o = opencode_of(d);
   if (str_eq_c(type, "session.status"))
     say_status(d, properties);
-  else if (str_eq_c(type, "permission.asked")) /* of agents below it, too: they wait */
+  else if (str_eq_c(type, "permission.asked")) /* also from agents below it: they wait */
     opencode_on_permission(d, properties);
   else if (str_eq_c(type, "question.asked"))
     opencode_on_question(d, properties);

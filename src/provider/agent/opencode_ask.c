@@ -33,8 +33,8 @@ static void add_text(json_t *list, const json_t *text) {
     json_array_append(list, (json_t *)text);
 }
 
-/* The files that an edit is about: `files` of a patch, each with its new name where it gets one,
- * else `filepath`. What stands in `patterns` is relative to the repository, not to the working
+/* Returns the files that an edit is about: `files` of a patch, each with its new name where it gets
+ * one, else `filepath`. What stands in `patterns` is relative to the repository, not to the working
  * directory. */
 static json_t *opencode_paths_of(const json_t *asked, enum ask_kind kind) {
   const json_t *metadata = json_object_get(asked, "metadata");
@@ -47,7 +47,7 @@ static json_t *opencode_paths_of(const json_t *asked, enum ask_kind kind) {
   for (size_t i = 0; i < json_array_size(files); i++) {
     const json_t *file = json_array_get(files, i);
     if (!json_is_string(json_object_get(file, "filePath"))) {
-      json_array_clear(paths); /* one that is not known: none of them is */
+      json_array_clear(paths); /* one is not known, so none of them is */
       break;
     }
     add_text(paths, json_object_get(file, "filePath"));
@@ -74,7 +74,7 @@ static bool opencode_decide(const struct agent_call *call, const json_t *asked,
   return allowed;
 }
 
-/* Tells in a line what it wants to do: the command, the file, the address. */
+/* Tells in a line what the agent wants to do: the command, the file, the address. */
 static struct str opencode_title_of(const json_t *asked) {
   static const char *const names[] = {"command", "filepath", "url", "query", "pattern", "tool"};
   const json_t *metadata = json_object_get(asked, "metadata");

@@ -74,7 +74,7 @@ void opencode_post(struct driver *d, int id, const char *path, json_t *body) {
   json_decref(body);
 }
 
-/* "opencode server listening on http://127.0.0.1:4096"; no other host is spoken to. */
+/* Looks for "opencode server listening on http://127.0.0.1:4096". No other host is spoken to. */
 static void look_for_port(struct driver *d, struct str line) {
   static const char words[] = "listening on http://127.0.0.1:";
   const char *at = line.n > 0 ? memmem(line.p, line.n, words, sizeof words - 1) : NULL;
@@ -192,7 +192,7 @@ static void refused(struct driver *d, int status, struct str body) {
   serve_over(d);
 }
 
-/* The events that belong to the answer are all there, or do not come. */
+/* Takes the answer: the events that belong to it are all there, or do not come. */
 static void take_answer(struct driver *d) {
   struct opencode *o = opencode_of(d);
   if (o->answer_status != 200) {
@@ -250,7 +250,8 @@ static void on_session(struct driver *d, const struct driver_reply *reply) {
   json_decref(value);
 }
 
-/* The connection broke. A server that died says more by its exit status, which is about to come. */
+/* Handles a broken connection. A server that died says more by its exit status, which is about to
+ * come. */
 static void lost(struct driver *d, const struct driver_reply *reply) {
   struct opencode *o = opencode_of(d);
   if (reply->class != CLASS_NETWORK) {
@@ -352,7 +353,7 @@ static void opencode_woke(struct driver *d) {
   }
 }
 
-/* Live, stdout is only asked for the port; in a recording it is what was received. */
+/* Reads output. A live server's stdout only tells the port; a recording's is what was received. */
 static void opencode_output(struct driver *d, int fd, struct str bytes) {
   struct opencode *o = opencode_of(d);
   if (!o->live || fd != 1) {
@@ -404,7 +405,7 @@ static bool opencode_interrupt(struct driver *d) {
   return true;
 }
 
-/* The next prompt of a recording: nothing of the last one counts for it. */
+/* Begins the next prompt of a recording. Nothing of the last one counts for it. */
 static void serve_begin(struct driver *d, struct str session, struct str body) {
   struct opencode *o = opencode_of(d);
   json_t *value = stream_read_json(body);
@@ -436,7 +437,7 @@ static void abort_at(struct driver *d, struct str session) {
   o->aborted = true;
 }
 
-/* "POST /session/ID/message {...}" */
+/* Reads a recorded request, such as "POST /session/ID/message {...}". */
 static void opencode_sent(struct driver *d, struct str line) {
   static const char post[] = "POST ", start[] = "/session/";
   opencode_of(d)->questions.recorded = true;

@@ -18,7 +18,7 @@
 /* Makes plain JSON of the kind that clients read as settings: comments and surplus commas become
  * spaces. */
 static void plain_json(struct buf *text) {
-  size_t comma = SIZE_MAX; /* of the last one, while only space follows it */
+  size_t comma = SIZE_MAX; /* where the last one is, while only space follows it */
   for (size_t i = 0; i < text->n; i++) {
     char *p = text->p + i;
     size_t left = text->n - i;

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Takes the schema in the client's dialect. Without a dialect only $schema goes: claude, for one,
- * refuses a schema that names a draft. Returns false if the dialect cannot hold it. */
+/* Takes the schema in the client's dialect. Without a dialect only $schema is removed: claude, for
+ * one, refuses a schema that names a draft. Returns false if the dialect cannot hold it. */
 static bool place_take(struct schema_place *place, const char *name, const json_t *schema) {
   const struct adapt_dialect *dialect = name ? adapt_dialect_find(name) : NULL;
   if (dialect != NULL) {
@@ -22,7 +22,7 @@ static bool place_take(struct schema_place *place, const char *name, const json_
   return true;
 }
 
-/* Returns the profile's own word for the native protocol; NULL: as for a one-shot run. */
+/* Returns the profile's own word for the native protocol, NULL if it is as for a one-shot run. */
 static const json_t *own_schema(const struct profile *profile, enum transport transport) {
   return transport == TRANSPORT_NATIVE ? json_object_get(profile->native, "schema") : NULL;
 }

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One request. What libcurl's callbacks deliver is kept here until the loop gets to it (`soon`). */
+/* Holds one request. What libcurl's callbacks deliver is kept here until the loop gets to it
+ * (`soon`). */
 struct server_asked {
   struct server_asked *next;
   struct agent_server *server;
@@ -140,7 +141,7 @@ static void close_if_done(struct agent_server *s) {
   uv_close((uv_handle_t *)&s->wake, agent_server_on_handle_closed);
 }
 
-/* New requests are put at the front: they wait for the next round. */
+/* Tells what has come. New requests are put at the front, so they wait for the next round. */
 static void agent_server_on_soon(uv_timer_t *timer) {
   struct agent_server *s = timer->data;
   for (struct server_asked *x = s->asked, *next; x != NULL; x = next) {

@@ -55,7 +55,7 @@ static void one_value(struct driver *d, const json_t *value) {
   d->value(d, value);
 }
 
-/* Trims what a terminal does not show from both ends: white space, other control characters, a byte
+/* Trims from both ends what a terminal does not show: white space, other control characters, a byte
  * order mark. */
 static struct str bare(struct str text) {
   if (str_starts(text, "\xEF\xBB\xBF"))
@@ -67,9 +67,9 @@ static struct str bare(struct str text) {
   return text;
 }
 
-/* Clients cut text between the two halves of a surrogate pair and write each half as an escape;
- * jansson's reader refuses that, and integers of more than 64 bits. Ours does not; jansson's comes
- * first because it takes eight times as many levels. */
+/* Reads JSON as clients write it. They cut text between the two halves of a surrogate pair and
+ * write each half as an escape. jansson's reader refuses that, and integers of more than 64 bits;
+ * ours does not. jansson's comes first because it takes eight times as many levels. */
 json_t *stream_read_json(struct str text) {
   json_t *value = json_loadb(text.p ? text.p : "", text.n, JSON_ALLOW_NUL, NULL);
   struct jscan scan;
@@ -131,8 +131,8 @@ static void drop_escapes(struct driver *d) {
     d->line.n = escapes_drop(d->line.p, d->line.n);
 }
 
-/* Reports text without lines in pieces. A character or sequence that may be cut at the end of one
- * waits. */
+/* Reports text without lines in pieces. A character or sequence that may be cut at the end of a
+ * piece waits. */
 static void tell_part_of_line(struct driver *d) {
   enum { SEQUENCE_BYTES = 64 };
   struct buf rest = {0};

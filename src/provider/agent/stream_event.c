@@ -20,7 +20,8 @@ static struct str stream_json_view(const json_t *value) {
   return (struct str){json_string_value(value), json_string_length(value)};
 }
 
-/* Finds what a rule's value names in `at`: a value of it, or NULL; a literal is in *literal. */
+/* Finds what a rule's value names in `at`. Returns a value of that, or NULL; sets *literal to a
+ * literal. */
 static const json_t *stream_event_find(const struct profile_value *value, const json_t *at,
                                        struct str *literal) {
   *literal = (struct str){NULL, 0};

@@ -45,7 +45,7 @@ static size_t zone_size(const struct zone_counts *c, size_t time_bytes) {
          c->leaps * (time_bytes + 4) + c->standard + c->utc;
 }
 
-/* Seconds east of UTC at that moment. */
+/* Reads the seconds east of UTC at that moment. Returns false if the data does not tell. */
 static bool zone_offset(struct str data, int64_t at_s, int64_t *out) {
   struct zone_counts c;
   if (!zone_head(data, &c) || zone_size(&c, 4) > data.n || data.p[4] < '2')
@@ -270,8 +270,8 @@ static int64_t take_duration(struct subscription_cursor *c) {
 /* --- a moment in a zone --- */
 
 struct zone {
-  bool fixed;      /* so many seconds east of UTC; else */
-  int64_t offset;  /* ... */
+  bool fixed;      /* `offset` counts; else `data` does */
+  int64_t offset;  /* seconds east of UTC */
   struct str data; /* tzdata's rules; n 0: the local zone */
 };
 
@@ -318,14 +318,15 @@ static int64_t resolve(const struct moment *m, const struct zone *zone, int64_t 
     return 0; /* there is no such day */
   if (utc > now_s || m->year >= 0 || m->later >= 0)
     return utc;
-  if (m->month >= 0) /* in December they speak of January; of a day that is just over they do not */
+  if (m->month >= 0) /* in December they name days of January, but never one that is just over */
     asked.tm_year += utc < now_s - 30 * DAY_S;
   else
     asked.tm_mday += m->weekday >= 0 ? 7 : 1;
   return to_utc(zone, &asked);
 }
 
-/* Zones that clients name without a place. Ambiguous ones are left out, except those of the USA. */
+/* Finds a zone that clients name without a place. Ambiguous ones are left out, except those of the
+ * USA. */
 static bool zone_named(struct str name, struct zone *zone) {
   static const struct {
     const char *name;
@@ -365,7 +366,7 @@ static bool take_offset(struct subscription_cursor *c, struct zone *zone) {
 }
 
 /* Takes the zone behind a time: "(Asia/Tokyo)", "(UTC+9)", "PST", "Z", "+09:00"; without one it is
- * the local zone. Returns false if it names an unknown one. data: owned by the caller. */
+ * the local zone. Returns false if it names an unknown one. The caller owns `data`. */
 static bool take_zone(struct subscription_cursor *c, struct buf *data, struct zone *zone) {
   *zone = (struct zone){.data = STR("")};
   if (take_offset(c, zone))

@@ -76,7 +76,7 @@ static void put_argument(json_t *data, const json_t *input) {
 
 /* --- the output --- */
 
-/* Clients wrap a tool's text in lists and objects of their own. */
+/* Gathers a tool's text, which clients wrap in lists and objects of their own. */
 static void gather(const json_t *value, int depth, struct buf *out) {
   static const char *const names[] = {"text",    "stdout", "stderr", "output", "aggregated_output",
                                       "content", "error",  "message"};

@@ -212,7 +212,7 @@ static bool unknown_type(const char *name, const char *type, struct err *err) {
   return false;
 }
 
-/* Settings that nobody would read are typos. */
+/* Reports an unknown name: settings that nobody would read are typos. */
 static bool unknown_name(const struct provider_registry *registry, const char *name,
                          struct err *err) {
   struct buf names = {0};

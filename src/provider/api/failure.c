@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
-/* Words that decide whatever the status is. */
+/* These words decide, whatever the status is. */
 static const struct reply_word decisive[] = {
     {"insufficient_quota", CLASS_QUOTA},
     {"billing_error", CLASS_QUOTA},
@@ -35,7 +35,7 @@ static const struct reply_word decisive[] = {
     {NULL, CLASS_NONE},
 };
 
-/* Words of an error within a stream, which has no status of its own. */
+/* These words tell of an error within a stream, which has no status of its own. */
 static const struct reply_word general[] = {
     {"rate_limit_error", CLASS_RATE_LIMIT},
     {"rate_limit_exceeded", CLASS_RATE_LIMIT},
@@ -76,7 +76,7 @@ static enum error_class of_status(int status) {
   return status >= 400 ? CLASS_BAD_REQUEST : CLASS_NONE;
 }
 
-/* Texts for people that the word of the error does not tell apart. */
+/* Classifies by texts for people, which the word of the error does not tell apart. */
 static enum error_class of_message(const char *message) {
   static const struct reply_word phrases[] = {
       {"credit balance is too low", CLASS_QUOTA},
@@ -120,13 +120,13 @@ static enum error_class failure_decide(int status, const json_t *error) {
   return class != CLASS_NONE ? class : CLASS_OVERLOADED; /* it failed on its side: try again */
 }
 
-/* Rounded up: coming back too early is useless. */
+/* Rounds up: coming back too early is useless. */
 static int64_t failure_whole(double ms) {
   int64_t down = (int64_t)ms;
   return (double)down < ms ? down + 1 : down;
 }
 
-/* "1.5s", "250ms", "6m0s", "1h2m" in milliseconds; -1: it is none. */
+/* Reads "1.5s", "250ms", "6m0s" or "1h2m" as milliseconds. Returns -1 if it is no duration. */
 static int64_t duration_ms(const char *s) {
   double total = 0;
   bool any = false;
@@ -168,7 +168,7 @@ static void read_delay(struct reply *r, const json_t *error) {
     r->wait.retry_after_ms = ms;
 }
 
-/* Takes its own message, safe for a terminal and without the value of a secret. */
+/* Takes the error's own message, safe for a terminal and without the value of a secret. */
 static void message_of(const struct reply *r, const json_t *error, struct buf *out) {
   const json_t *text = json_is_string(error) ? error : json_object_get(error, "message");
   struct buf raw = {0};
@@ -260,7 +260,7 @@ void failure_status(struct reply *r, json_t *owned_doc) {
   json_decref(owned_doc);
 }
 
-/* Seconds (whole or not) or a date of RFC 9110; -1: neither. */
+/* Reads seconds (whole or not) or a date of RFC 9110. Returns -1 if it is neither. */
 static int64_t retry_after_ms(const char *value, int64_t wall_ms) {
   char *end;
   double seconds = strtod(value, &end);

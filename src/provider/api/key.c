@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A limit of 1 also stops those that a core pattern would pipe to a program; 0 does not. */
+/* Stops core dumps. A limit of 1 also stops those that a core pattern would pipe to a program; 0
+ * does not. */
 static void no_core_dumps(void) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur > 1) {
@@ -58,7 +59,7 @@ static bool is_printable(struct str s) {
 }
 
 bool api_key_read(const struct api_config *c, struct buf *out, struct err *err) {
-  /* Allocated in full at once: a buffer that grew would leave a copy behind. */
+  /* The buffer is allocated in full at once: one that grew would leave a copy behind. */
   if (c->key_file != NULL) {
     buf_reserve(out, 2 * LIMIT_HTTP_KEY_BYTES);
     if (!read_file(c->key_file, out, err))

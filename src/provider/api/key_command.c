@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A key by its list of words; the configuration may have changed since. */
+/* Holds a key by its list of words; the configuration may have changed since. */
 struct key_entry {
   struct key_entry *next;
   struct api *api;
@@ -56,7 +56,7 @@ static void tell_waiters(struct key_entry *entry, const struct err *err, bool le
   }
 }
 
-/* Keeps the first line: some programs print more about the key behind it. */
+/* Keeps the first line: some programs print more about the key after it. */
 static void keep_first_line(struct key_entry *entry, struct buf *printed) {
   struct str text = str_trim(buf_view(printed));
   const char *end = memchr(text.p, '\n', text.n);

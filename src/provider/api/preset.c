@@ -413,7 +413,7 @@ static bool preset_read_key(struct api_config *c, const char *name, const json_t
                  near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
-/* Settles what follows from whose server it is. */
+/* Settles what depends on whose server it is. */
 static void preset_settle(struct api_config *c, const json_t *settings) {
   const struct preset *preset = c->preset;
   bool own_name = strcmp(c->name, preset->name) != 0, own_url = c->base_url != NULL;

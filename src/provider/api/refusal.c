@@ -7,11 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
-/* Members of a request that hold parameters. */
+/* These members of a request hold parameters. */
 static const char *const holders[] = {"options", "generationConfig", "output_config", "reasoning",
                                       "chat_template_kwargs"};
 
-/* Without these it would be a different question, or lose its form: that is up to the ladder. */
+/* Without these a request would be a different question, or lose its form, which is up to the
+ * ladder. */
 static const char *const essential[] = {"model",
                                         "messages",
                                         "input",

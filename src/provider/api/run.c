@@ -1,8 +1,9 @@
 /* Makes the requests of one call to a model API, one after the other, and its result.
  *
- * DESIGN, the requests of a call. Usually one. Before it, for Ollama with thinking and a schema,
- * the server's version may be asked for, and an answer without any form (RUN_STATE_THINK). After
- * it, one more on the next rung, when the server refused the schema or did not keep to it. */
+ * DESIGN, the requests of a call. Usually there is one. Before it, for Ollama with thinking and a
+ * schema, the server's version may be asked for, and an answer without any form (RUN_STATE_THINK).
+ * After it comes one more on the next rung, if the server refused the schema or did not keep to
+ * it. */
 #include "provider/api/run_internal.h"
 
 #include "base/head_tail.h"
@@ -112,7 +113,7 @@ void run_finish(struct api_run *run) {
 
 /* --- what is logged of several requests --- */
 
-/* Returns a text as long as a log keeps it inline; of a longer one, both ends. */
+/* Returns a text if a log keeps it inline, and both ends of a longer one. */
 static json_t *logged_text(struct str text) {
   return text_needs_blob(text) ? text_render(text) : json_text(text);
 }
@@ -374,7 +375,7 @@ static void run_read_version(struct api_run *run, const struct http_end *end) {
   json_decref(doc);
 }
 
-/* Reads the structured value. False: another request was sent. */
+/* Reads the structured value. Returns false if another request was sent. */
 static bool read_structured(struct api_run *run) {
   struct reply *r = &run->reply;
   struct api_value found = {.fit = API_FIT_LOOSE};
@@ -530,7 +531,7 @@ static void run_on_soon(uv_timer_t *timer) {
   uv_close((uv_handle_t *)timer, run_on_soon_closed);
 }
 
-/* Ends it from the loop, with the result it has. */
+/* Ends the run from the loop, with the result it has. */
 static void run_finish_soon(struct api_run *run) {
   run_set_state(run, RUN_STATE_REFUSED);
   uv_timer_init(run->api->loop, &run->soon);

@@ -1,5 +1,5 @@
-/* Asks again, in another way, what a server would not take: without a parameter, or with the schema
- * in another form. */
+/* Asks again for what a server would not take, in another way: without a parameter, or with the
+ * schema in another form. */
 #include "base/limits.h"
 #include "provider/api/refusal.h"
 #include "provider/api/run_internal.h"

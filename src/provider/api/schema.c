@@ -77,7 +77,7 @@ static struct api_schema *api_schema_make(const json_t *canonical, const struct 
   return s;
 }
 
-/* Drops the one that has gone unused for longest. */
+/* Drops the schema that has gone unused for longest. */
 static void drop_last(struct api_schemas *schemas) {
   struct api_schema **at = &schemas->first;
   while ((*at)->next)
@@ -167,8 +167,9 @@ static json_t *read_answer(struct api_schema *s, enum rung rung, const json_t *a
   return value;
 }
 
-/* Returns the value, if the whole text is one. New reference. *bad: one that cannot be held, such
- * as a number beyond all bounds, which grammars do allow, or that gives a key twice. */
+/* Returns a new reference to the value, if the whole text is one. Sets *bad if it is one that
+ * cannot be held, such as a number beyond all bounds, which grammars do allow, or that gives a key
+ * twice. */
 static json_t *whole_value(struct str text, bool *bad) {
   struct jscan js;
   struct jscan_result found = {0};

@@ -103,7 +103,7 @@ static size_t placeholder_at(struct str text, struct str *name, bool *asks) {
   return i + 1;
 }
 
-/* Fills in one word. *missing: a placeholder in it is empty. */
+/* Fills in one word. Sets *missing if a placeholder in it is empty. */
 static const char *profile_command_fill(const struct filling *f, struct str text, bool *missing) {
   struct buf out = {0};
   for (size_t i = 0; i < text.n;) {

@@ -102,7 +102,7 @@ static bool fields_of(struct arena *a, const json_t *set, const char *const *nam
   return set != NULL;
 }
 
-/* A word of a profile and what it stands for; the last one has no word. */
+/* Pairs a word of a profile with what it stands for; the last pair has no word. */
 struct choice {
   const char *word;
   int value;
@@ -202,7 +202,7 @@ static void read_lists(struct profile *p) {
   }
 }
 
-/* Returns one bit for each, or all if none is named. */
+/* Returns one bit for each transport, or all if none is named. */
 static unsigned transports_of(const json_t *names) {
   unsigned bits = names ? 0 : ~0u;
   enum transport transport;

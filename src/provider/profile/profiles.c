@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct profiles {
-  json_t *index; /* of the shipped ones: what is known of them before they are made */
+  json_t *index; /* what is known of the shipped ones before they are made */
   struct profile **items;
   size_t count;
   struct profile **replaced; /* shipped ones that a file replaces: it may extend them */
@@ -45,7 +45,7 @@ const struct profile *profiles_peek(const struct profiles *p, size_t i) {
   return i < p->count ? p->items[i] : NULL;
 }
 
-/* Finds a shipped one by its own name, even where a file replaces it: a file may extend what it
+/* Finds a shipped profile by its own name, even where a file replaces it: a file may extend what it
  * replaces. */
 static const struct profile *find_base(void *ctx, struct str name) {
   const struct profiles *p = ctx;
@@ -88,7 +88,7 @@ static void profiles_add_error(struct err_list *errors, const char *path, const 
   err_list_add(errors, &placed);
 }
 
-/* Reads what the file says; broken where it has a mistake. */
+/* Reads a profile from its file. The profile is broken if the file has a mistake. */
 static struct profile *read_profile(struct profiles *p, const char *path, const char *name) {
   struct buf text = {0};
   struct err err = {0};

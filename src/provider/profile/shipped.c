@@ -64,7 +64,8 @@ struct str profile_shipped_text(const char *name, const char *form) {
   return (struct str){r->p, r->n};
 }
 
-/* Our own scanner: jansson's takes four times as long, at every start. */
+/* Reads a shipped document with our own scanner: jansson's takes four times as long, at every
+ * start. */
 json_t *profile_document(const char *name) {
   struct str json = profile_shipped_text(name, "json");
   struct jscan scan;
