@@ -25,7 +25,7 @@ struct ask_tally {
   size_t judged;                /* asked, and either has a value or is known to have none */
   size_t by[RATE_STEPS];        /* values at attempt 1, 2, 3 */
   size_t values, late;          /* late: a value after more attempts, or a mended one */
-  json_t *classes;              /* of first answers that failed -> count */
+  json_t *classes;              /* classes of first answers that failed -> count */
   json_t *troubles;             /* classes of errors of those not judged -> count */
 };
 
@@ -86,8 +86,8 @@ static double percent(size_t part, size_t whole) {
   return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* One end of the 95 % confidence interval of a rate, in percent (Wilson, 1927): the farthest rate
- * within 1.96 standard deviations of the count, found by bisection. */
+/* Returns one end of the 95 % confidence interval of a rate, in percent (Wilson, 1927): the
+ * farthest rate within 1.96 standard deviations of the count, found by bisection. */
 static double rate_bound(size_t part, size_t whole, bool upper) {
   const double deviations = 1.96 * 1.96, rate = (double)part / (double)whole;
   double low = upper ? rate : 0, high = upper ? 1 : rate;

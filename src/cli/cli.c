@@ -80,7 +80,7 @@ struct parsing {
   int *status;
 };
 
-/* Takes one option. `value` is what was written with it; NULL: the next argument, if it takes
+/* Takes one option. `value` is what was written with it; NULL means the next argument, if it takes
  * one. */
 static bool take_option(struct parsing *p, const struct cli_option *option, const char *value) {
   struct cli_args *out = p->out;
@@ -114,7 +114,7 @@ static bool take_long(struct parsing *p, const char *arg) {
   return take_option(p, option, equals ? equals + 1 : NULL);
 }
 
-/* Shows a character that is not ASCII as a whole. */
+/* Returns the bytes of a character, so that one that is not ASCII is shown whole. */
 static int letter_bytes(const char *at) {
   size_t n = utf8_decode(at, strlen(at), NULL);
   return n > 0 ? (int)n : 1;
@@ -297,7 +297,7 @@ bool cli_is_utf8(const char *flag, const char *text, struct err *err) {
          err_set(err, ERR_USAGE, "%s: \"%.200s\" is not UTF-8", flag, text);
 }
 
-static bool errors_as_json; /* of the one command that this process runs */
+static bool errors_as_json; /* for the one command that this process runs */
 
 void cli_errors_as_json(bool on) {
   errors_as_json = on;

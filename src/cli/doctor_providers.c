@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Checks one provider. asked_for: the command named it. `agent` says how to install the agent whose
- * name a model API has taken here, or is NULL. */
+/* Checks one provider. `asked_for` says that the command named it. `agent` says how to install the
+ * agent whose name a model API has taken here, or is NULL. */
 static void look_at_provider(struct doctor_report *r, const struct provider *provider,
                              const struct backend_probe *p, bool asked_for, const char *wanted,
                              const char *agent) {
@@ -100,7 +100,8 @@ static void doctor_put_absent(struct doctor_report *r, const struct provider_reg
     printf("         -> segue doctor NAME explains how to set one up\n");
 }
 
-/* Takes the backends that the words name, or all without words. False: a word names none. */
+/* Takes the backends that the words name, or all without words. Returns false if a word names
+ * none. */
 static bool doctor_take_words(const struct provider_registry *registry, const struct cli_args *args,
                               bool *taken, size_t count) {
   struct err err;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Everything gathered before the session begins. */
+/* Holds everything that is gathered before the session begins. */
 struct forking {
   struct fork fork;
   struct steer steer;

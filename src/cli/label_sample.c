@@ -47,7 +47,8 @@ static uint64_t label_stratum(const struct label_asked *a, const struct draw_tur
   return population;
 }
 
-/* Counts only labels of this stratum: those of another sample have other weights. */
+/* Returns true if the turn has a label of this stratum: those of another sample have other
+ * weights. */
 static bool is_labelled(const struct label_asked *a, const struct draw_turn *turn) {
   char stratum[LABEL_STRATUM_BYTES];
   struct buf key = {0};
@@ -211,7 +212,7 @@ static bool label_answer(const struct label_asked *a, long rule, struct err *err
   return true;
 }
 
-/* *key: as ask_key gives it. */
+/* Asks about one turn. *key is as ask_key gives it. */
 static bool label_ask(struct label_asked *a, long *key, struct err *err) {
   const struct rejudge_as as = {.max_reasks = -1};
   struct store_ref ref;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Error codes of JSON-RPC 2.0, section 5.1. */
+/* These are error codes of JSON-RPC 2.0, section 5.1. */
 enum { RPC_INVALID_REQUEST = -32600, RPC_NO_METHOD = -32601, RPC_INVALID_PARAMS = -32602 };
 enum { MCP_NO_SUCH_VERSION = -32022 }; /* MCP 2026-07-28, UnsupportedProtocolVersionError */
 enum { MCP_WATCH_S = 30, MCP_WATCH_MAX_S = 600, MCP_WORDS_MAX = 128, MCP_SESSIONS = 50 };
@@ -260,8 +260,8 @@ static json_t *text_result(struct str text, bool failed) {
   return result;
 }
 
-/* Returns what it printed, and after a failure its errors too. A single JSON object is also
- * returned as such. */
+/* Returns what the program printed, and after a failure its errors too. A single JSON object is
+ * also returned as such. */
 static json_t *told_result(const struct program *p) {
   struct buf text = {0};
   bool failed = p->status != 0 && !p->timed_out;
@@ -284,7 +284,7 @@ static json_t *told_result(const struct program *p) {
   return result;
 }
 
-/* Runs segue with these words. NULL: it could not be run. */
+/* Runs segue with these words. Returns NULL if it could not be run. */
 static json_t *run_segue(struct mcp_run *run, json_t *(*tell)(const struct program *),
                          struct err *err) {
   char program[4096];

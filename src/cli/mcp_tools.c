@@ -1,4 +1,4 @@
-/* The tools that segue offers to a client of the Model Context Protocol. */
+/* Lists the tools that segue offers to a client of the Model Context Protocol. */
 #include "cli/mcp.h"
 
 static const struct mcp_param submit_params[] = {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A pipe of the program; fd is -1 once it is closed. */
+/* Holds a pipe of the program; fd is -1 once it is closed. */
 struct output {
   int fd;
   struct buf *into;

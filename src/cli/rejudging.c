@@ -133,7 +133,7 @@ static bool has_open(const struct rejudging *r, size_t from, size_t to) {
   return false;
 }
 
-/* Reads the turns of the next log. False: there is none. */
+/* Reads the turns of the next log. Returns false if there is none. */
 static bool read_next_log(struct rejudging *r) {
   struct store_ref ref;
   struct err err = {0};
@@ -233,7 +233,8 @@ static bool has_its_text(const struct core *core) {
   return false;
 }
 
-/* Lets it go on, or cancels it. False: it cannot go on, and r->failed says why. */
+/* Lets a session that was left go on, or cancels it. Returns false if it cannot go on: r->failed
+ * says why. */
 static bool left_go(struct rejudging *r, struct rejudge_job *job,
                     const struct rejudging_left *left) {
   const struct core *core = session_core(job->session);
@@ -252,7 +253,8 @@ static bool left_go(struct rejudging *r, struct rejudge_job *job,
   return true;
 }
 
-/* Takes up the next one; one that another process has just taken, or that is damaged, stays. */
+/* Takes up the next session that was left. One that another process has just taken, or that is
+ * damaged, stays. */
 static void left_start(struct rejudging *r, const struct rejudging_left *left) {
   struct rejudge_job *job = xcalloc(1, sizeof *job);
   struct store into;

@@ -81,7 +81,8 @@ static bool remove_trees(const struct session_removal *r, const struct store_ref
   return ok;
 }
 
-/* First the entry, then the log: a crash in between leaves an extra log, never a missing one. */
+/* Writes the entry first, then removes the log: a crash in between leaves an extra log, never a
+ * missing one. */
 bool removal_take(struct session_removal *r, const struct store_ref *ref, struct err *err) {
   struct store store;
   struct ledger_entry entry = {.kind = LEDGER_REMOVED};

@@ -97,7 +97,8 @@ static int resume_it(const struct cli_args *args, const char *log) {
   return cmd_resume.run(cli_flag(args, "json") ? 3 : 2, words);
 }
 
-/* Says what it is now; *goes: a daemon goes on with it. */
+/* Tells what came of the reply, or resumes the session if --resume is given. `there` is the session
+ * as the daemon gave it, or NULL. */
 static int replying_tell(const struct cli_args *args, const char *action,
                          const struct store_ref *ref, const json_t *there) {
   static const char *const done[] = {"answered", "approved", "rejected"};

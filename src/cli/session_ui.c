@@ -90,7 +90,7 @@ static void say_budget(struct ui *ui, const struct record *record) {
   }
 }
 
-/* Says where its work is, and what became of it. */
+/* Says where the session's work is, and what became of it. */
 static void say_worktree(const struct record *record) {
   const char *event = record_text_c(record, MEMBER_EVENT);
   const json_t *data = record_tree(record, MEMBER_DATA);

@@ -285,7 +285,7 @@ static void print_list(const char *command, const struct err_list *list, const c
     fprintf(stderr, "segue %s: and %zu more\n", command, list->dropped);
 }
 
-/* Names of workflows, one of which a misspelt name may mean. */
+/* Holds names of workflows, one of which a misspelt name may mean. */
 enum { NAMES_MAX = 128 };
 
 struct setup_names {

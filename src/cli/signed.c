@@ -15,7 +15,8 @@
 
 enum { NAME_BYTES = 256, SIG_PATH_BYTES = 4096 };
 
-/* Runs it with the file as its input; what it prints goes into out. False: it said no. */
+/* Runs ssh-keygen with the file as its input; what it prints goes into `out`. Returns false if it
+ * said no. */
 static bool run_keygen(char *const argv[], const char *input, char *out, size_t room,
                        struct err *err) {
   posix_spawn_file_actions_t actions;

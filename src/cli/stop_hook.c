@@ -153,7 +153,7 @@ static bool write_session(const struct stop_hook *hook, const char *folder, stru
 /* ---- what came of it ---- */
 
 struct stop_seen {
-  json_t *judgment; /* of the answer; owned; or NULL */
+  json_t *judgment; /* the answer's; owned; or NULL */
   json_t *gate;     /* the gate's call_end; owned; or NULL */
   json_t *stop;     /* session_stop or session_end; owned; or NULL */
 };

@@ -9,16 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Columns of a turn's cells where there is room; on narrow terminals they shrink, and the reason
- * goes to a line of its own. */
+/* These are the columns of a turn's cells where there is room; on narrow terminals they shrink, and
+ * the reason goes to a line of its own. */
 enum {
   WIDTH_TURN = 3,
-  WIDTH_INDENT = 2, /* of a group's children */
+  WIDTH_INDENT = 2, /* for a group's children */
   WIDTH_MOVEMENT = 10,
   WIDTH_PROVIDER = 8,
   WIDTH_WHAT = 22,
   WIDTH_METHOD = 17,
-  WIDTH_LINE = 78,  /* of all of them together */
+  WIDTH_LINE = 78,  /* all of them together */
   WIDTH_USED = 26,  /* "12.3 s  12345 tokens  $0.1" */
   WIDTH_WIDE = 120, /* from here on nothing has to be cut */
   WIDTH_NAME = 24,  /* on such a terminal; a wider one gives half of the rest */
@@ -33,7 +33,7 @@ static int pad(struct buf *out, int used, int width) {
   return used;
 }
 
-/* A cell of at least `width` columns, cut to `max`. Returns the columns used. */
+/* Puts a cell of at least `width` columns, cut to `max`. Returns the columns used. */
 static int turns_cell(struct buf *out, struct str text, int width, int max) {
   return pad(out, cli_fit(out, text, max), width);
 }

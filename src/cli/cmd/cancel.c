@@ -57,8 +57,8 @@ static bool is_cancelled(const struct store_ref *ref) {
   return over;
 }
 
-/* Waits for its owner to write the end; if the owner dies it is up to us. False: it did not happen
- * in time. */
+/* Waits for the session's owner to write the end; if the owner dies it is up to us. Returns false
+ * if it did not happen in time. */
 static bool cancel_wait(const struct store_ref *ref, struct err *err) {
   uint64_t until = clock_mono_ms() + LIMIT_STORE_ANSWER_MS;
   while (!is_cancelled(ref)) {

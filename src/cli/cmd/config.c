@@ -20,7 +20,8 @@ struct config_row {
   const char *origin; /* default, a file, a variable; NULL: nobody set one */
 };
 
-/* Headers and queries of a backend may hold keys: their names are enough. */
+/* Copies settings without what may be secret. Headers and queries of a backend may hold keys: their
+ * names are enough. */
 static json_t *without_secrets(const json_t *value) {
   json_t *copy = json_deep_copy(value), *settings, *hidden;
   const char *name, *key;

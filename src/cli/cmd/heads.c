@@ -14,7 +14,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* Takes the object. */
+/* Prints a head. Takes the object. */
 static void print_head(json_t *object) {
   json_io_print(object, JSON_IO_COMPACT);
   json_decref(object);

@@ -68,7 +68,7 @@ const char *help_topic(const char *name) {
   return NULL;
 }
 
-/* Commands by purpose. Commands not named here are listed last. */
+/* Groups the commands by purpose. Those not named here are listed last. */
 static const struct {
   const char *title, *names[12];
 } help_groups[] = {

@@ -63,7 +63,8 @@ static bool read_hook(struct stop_hook *hook, const struct cli_args *args,
                            "done --rule 'not done'");
 }
 
-/* The client shows `systemMessage` to the person and gives `reason` to the agent. */
+/* Prints the verdict. The client shows `systemMessage` to the person and gives `reason` to the
+ * agent. */
 static void hook_print_verdict(enum stop_verdict verdict, const struct buf *why) {
   json_t *answer = json_object();
   if (verdict == STOP_MUST_GO_ON)

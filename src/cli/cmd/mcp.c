@@ -49,7 +49,7 @@ static void wait_for_calls(unsigned most) {
   (void)pthread_mutex_unlock(&mcp_lock);
 }
 
-/* Takes the reference. */
+/* Answers a message in a thread of its own. Takes the reference. */
 static void answer_beside(json_t *message) {
   pthread_t thread;
   wait_for_calls(MCP_CALLS_MAX - 1);

@@ -96,7 +96,7 @@ static void plan_ask(json_t *plan, const struct provider_registry *registry, boo
 
 struct plan_page {
   bool colours;
-  int columns, width; /* of the terminal; of the titles */
+  int columns, width; /* the terminal's; the titles' */
 };
 
 static void plan_row(const struct plan_page *page, const char *title, enum colour colour,

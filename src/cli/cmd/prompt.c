@@ -89,7 +89,7 @@ static void note_unasked(const struct chain_spec *spec, enum judge_stage stage) 
             judge_stage_name(stage));
 }
 
-/* Renders a judge's question. *votes: new reference, if several judges vote. */
+/* Renders a judge's question. Sets *votes to a new reference if several judges vote. */
 static bool render_judge(const struct cli_args *args, const struct setup *setup,
                          struct prompt_view *view, enum judge_stage stage, struct prompt *out,
                          json_t **votes, struct err *err) {
@@ -225,7 +225,7 @@ static int prompt_run(int argc, char **argv) {
   struct cli_args args;
   struct setup setup;
   struct prompt prompt = {0};
-  json_t *votes = NULL; /* of a panel */
+  json_t *votes = NULL; /* those of a panel */
   struct err err = {0};
   int status;
   if (!cli_parse(&cmd_prompt, argc, argv, 2, 2, &args, &status))

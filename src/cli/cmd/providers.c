@@ -1,4 +1,5 @@
-/* segue providers: which backends there are, what a profile says, and what a recording means. */
+/* segue providers: shows which backends there are, what a profile says and what a recording
+ * means. */
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
@@ -56,7 +57,7 @@ static int list_names(const struct provider_registry *registry) {
   return STATUS_COMPLETE;
 }
 
-/* Profiles with a mistake: where. */
+/* Says where profiles have mistakes. Returns true if there are any. */
 static bool say_broken(const struct provider_registry *registry) {
   const struct provider *p;
   bool any = false;

@@ -45,7 +45,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* The setting that the session ran in, found again from its first record. */
+/* Holds the setting that the session ran in, found again from its first record. */
 struct found {
   struct steer steer;
   struct replies replies;
@@ -203,7 +203,7 @@ static json_t *resume_body(const struct cli_args *args, struct err *err) {
   return NULL;
 }
 
-/* Queues it like a submitted session. */
+/* Queues the session like a submitted one. */
 static int resume_there(const struct cli_args *args, json_t *body) {
   struct err err = {0};
   const char *logs = cli_value(args, "logs");
@@ -234,7 +234,8 @@ static bool resume_is_whole(const struct store *store, const struct brief *befor
   return whole;
 }
 
-/* Opens the session and lets it go on as the flags say. False: err says why not. */
+/* Opens the session and lets it go on as the flags say. Returns false if it cannot: err says
+ * why. */
 static bool resume_open(struct ui *ui, struct found *found, const struct store_ref *ref,
                         const struct config *user, struct err *err) {
   struct host *host = &ui->solo.host;
@@ -258,7 +259,7 @@ static bool resume_open(struct ui *ui, struct found *found, const struct store_r
   return ok;
 }
 
-/* Runs the session to its end, in this process; asks: it is a question of `segue ask`. */
+/* Runs the session to its end in this process. `asks` says that it is a question of `segue ask`. */
 static int resume_here(struct ui *ui, struct found *found, const struct store_ref *ref,
                        const struct config *user, const struct cli_args *args, bool asks) {
   bool cut = cli_flag(args, "cut");

@@ -22,10 +22,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How often a followed log is checked, and how many checks in a row must find no owner before a
- * session counts as crashed. */
+/* These say how often a followed log is checked, and how many checks in a row must find no owner
+ * before a session counts as crashed. */
 enum { FOLLOW_POLL_MS = 100, FOLLOW_ORPHAN_LOOKS = 20 };
-enum { SHOW_TEXT_BYTES = 4096 }; /* of each text of a judgment's view, unless --full */
+enum { SHOW_TEXT_BYTES = 4096 }; /* the most of each text in a judgment's view, unless --full */
 
 static const struct cli_option options[] = {
     {"follow", 'f', NULL, "follow the session until it ends or stops; exit with its status", false},
@@ -52,7 +52,7 @@ struct show {
   struct live live; /* the open turns, with --follow on a terminal */
   struct spoken words;
   bool hears; /* -v: the agents' words are shown as well */
-  FILE *out;  /* of turns: stdout, or `turns` until the header is known */
+  FILE *out;  /* for turns: stdout, or `turns` until the header is known */
   char *turns;
   size_t turns_bytes;
   json_t *start; /* session_start */
@@ -127,12 +127,12 @@ static bool is_submitted(const struct show *s) {
   return json_is_true(json_object_get(json_object_get(s->start, "config"), "submitted"));
 }
 
-/* True if it is queued: submitted, and the daemon of its folder is running. */
+/* Returns true if the session is queued: submitted, and the daemon of its folder is running. */
 static bool is_queued(const struct show *s) {
   return is_submitted(s) && store_is_held(&s->book.store, "daemon");
 }
 
-/* Asks the daemon that has it for its status; false if it cannot be asked. */
+/* Asks the daemon that has the session for its status. Returns false if it cannot be asked. */
 static bool show_ask_daemon(const struct show *s, char status[24], struct buf *message) {
   struct client_reply reply = {0};
   struct err err;
@@ -248,7 +248,7 @@ static void print_open(const struct show *s, const struct turn_line *line) {
   buf_deinit(&shown.method);
 }
 
-/* Titles stand in the first column: they are what the eye looks for. */
+/* Prints an explanation. Titles stand in the first column: they are what the eye looks for. */
 static void print_explanation(const struct show *s, struct str text) {
   while (text.p != NULL && text.n > 0) {
     struct str line = str_next_line(&text);

@@ -227,7 +227,7 @@ struct store_copying {
   size_t copied, there, left, failed;
 };
 
-/* Copies one session. `named`: the user named it, so leaving it is a failure. */
+/* Copies one session. `named` says that the user named it, so that leaving it is a failure. */
 static void store_copy_one(struct store_copying *c, const struct store_ref *ref, bool named) {
   struct err err = {0};
   switch (copy_log(c->to, ref, cli_flag(c->args, "move"), &err)) {
@@ -253,8 +253,8 @@ static void store_copy_one(struct store_copying *c, const struct store_ref *ref,
   (void)cli_fail("store", &err);
 }
 
-/* Copies the sessions of a store. `aside`: those that an earlier move had set aside, perhaps as the
- * last thing it did. */
+/* Copies the sessions of a store or, with `aside`, those that an earlier move had set aside,
+ * perhaps as the last thing it did. */
 static bool store_copy_list(struct store_copying *c, const struct store *from, bool aside,
                             struct err *err) {
   struct store_id *ids;

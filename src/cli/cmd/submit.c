@@ -101,7 +101,7 @@ static bool clock_time(const char *text, int64_t now_ms, int64_t *out_ms) {
   return true;
 }
 
-/* Reads when and how the session may start. *late: its time has passed, and nothing is
+/* Reads when and how the session may start. Sets *late if its time has passed, so that nothing is
  * submitted. */
 static bool set_turn(const struct cli_args *args, json_t *body, bool *late, struct err *err) {
   const char *last = cli_value(args, "not-after");
@@ -181,8 +181,8 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
   return status;
 }
 
-/* Gives the session to the shared store, where a worker with a free place takes it. The status, or
- * -1: go on. */
+/* Gives the session to the shared store, where a worker with a free place takes it. Returns the
+ * status, or -1 to go on. */
 static int submit_shared(const struct cli_args *args, const json_t *body, json_t **session) {
   struct err err = {0};
   struct err_list errors = {0};

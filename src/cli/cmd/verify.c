@@ -36,7 +36,7 @@ struct verifying {
   bool json, bad, missing;
   bool folders; /* a folder was read: totals are printed */
   size_t counts[VERIFY_STATE_COUNT], gone;
-  char where[STORE_PATH_BYTES]; /* of the store that `ledger` is of; "": none yet */
+  char where[STORE_PATH_BYTES]; /* the store that `ledger` belongs to; "": none yet */
   struct heads ledger;
   struct heads now; /* the same, once it was looked at again */
   bool looked_again;
@@ -161,7 +161,7 @@ static bool load_ledger(struct verifying *v, const struct store *store, struct e
   return true;
 }
 
-/* A log that has been verified, or could not be. */
+/* Holds a log that has been verified, or could not be. */
 struct verified {
   struct store_ref ref;
   bool opened;
@@ -212,7 +212,7 @@ static void verify_one(struct verifying *v, const struct store_ref *ref) {
 
 enum { VERIFY_LOGS_AT_ONCE = 256, VERIFY_THREADS_MAX = 16 };
 
-/* Logs that are read at once, and told in their order when all of them are. */
+/* Holds logs that are read at once, and reported in their order when all have been read. */
 struct batch {
   const struct verifying *v;
   struct verified *logs;
@@ -263,8 +263,8 @@ static void print_missing(struct verifying *v, const struct ledger_entry *entry)
   print_trouble(v, "missing", entry->session, text);
 }
 
-/* Did a person remove it? The ledger says so before a log goes, thus perhaps only since it was
- * loaded. */
+/* Returns true if a person removed the log. The ledger says so before a log goes, thus perhaps only
+ * since it was loaded. */
 static bool is_removed(struct verifying *v, const char *session) {
   struct store store;
   struct err err;
@@ -294,7 +294,7 @@ static void find_missing(struct verifying *v, const struct heads *heads, const s
   }
 }
 
-/* Looks after logs that were gone when they were to be read. */
+/* Reports logs that were gone when they were to be read, unless a person removed them. */
 static void tell_gone(struct verifying *v, const struct store_id *ids, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (is_removed(v, ids[i].id))

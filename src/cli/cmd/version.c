@@ -20,7 +20,8 @@ static const struct cli_option options[] = {
     {0},
 };
 
-/* Libraries that are loaded when first needed: otherwise each start would pay for them. */
+/* Lists the libraries that are loaded when first needed: otherwise each start would pay for
+ * them. */
 static const struct {
   const char *name, *feature;
   const char *(*version)(void);

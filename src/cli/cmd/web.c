@@ -34,7 +34,7 @@ struct web {
   const struct cli_args *args;
   struct provider_registry *registry; /* has the limits of a day; or NULL */
   struct day_book book;
-  struct buf path; /* of the file that leads to the page; or empty */
+  struct buf path; /* the file that leads to the page; or empty */
   char where[PATHS_BYTES];
 };
 
@@ -146,7 +146,8 @@ static json_t *web_day(void *ctx) {
   return web->registry != NULL ? day_book_json(&web->book, day_set_of(web->registry)) : NULL;
 }
 
-/* A configuration that cannot be read hides its limits, and nothing else. */
+/* Finds the limits of the day. A configuration that cannot be read hides its limits, and nothing
+ * else. */
 static void web_find_limits(struct web *web) {
   struct config config;
   struct err err;

@@ -108,7 +108,7 @@ static void glab_said(struct forge_item *item, const json_t *list) {
   size_t i, k;
   const json_t *entry, *note;
   json_array_foreach((json_t *)list, i, entry) {
-    json_t *notes = json_object_get(entry, "notes"); /* of a discussion */
+    json_t *notes = json_object_get(entry, "notes"); /* those of a discussion */
     if (notes == NULL)
       glab_note(item, entry);
     json_array_foreach(notes, k, note) {

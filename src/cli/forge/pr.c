@@ -148,8 +148,7 @@ static bool pr_take_body(struct pr *p, const struct store_ref *ref, const char *
 
 /* --- the deed --- */
 
-/* Sends the pull request. A fork with --pr goes on with the branch of the one that its parent
- * made. */
+/* Sends the pull request. A fork with --pr continues the branch of the one that its parent made. */
 static bool pr_send(struct pr *p, const struct cli_args *args, bool *made, struct err *err) {
   const json_t *source = p->trees.source;
   const char *head = json_string_value(json_object_get(source, "branch"));

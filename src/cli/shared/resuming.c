@@ -1,8 +1,8 @@
 /* Lets a stopped session of a shared store go on, in whatever worker has a place.
  *
- * DESIGN. Where nobody owns the session this program takes it, writes that it goes on and lets go;
- * the store has it in its queue then. One that has an owner, which is just stopping it or does not
- * answer any more, is asked for by a word in its row: who takes it next does what is asked, also
+ * DESIGN. If nobody owns the session, this program takes it, writes that it goes on and lets go;
+ * then the store has it in its queue. If it has an owner, which is just stopping it or no longer
+ * answers, it is asked for by a word in its row: whoever takes it next does what is asked, even
  * when this program is long gone. */
 #include "cli/shared/resuming.h"
 
@@ -77,7 +77,7 @@ static bool resuming_check(struct resuming *r, const struct core *core, struct e
   return steer_settle(&r->steer, core, r->user, r->registry, has_scenario, err);
 }
 
-/* Takes the session, writes the record and lets go. ERR_LOCKED: it has an owner. */
+/* Takes the session, writes the record and lets go. Fails with ERR_LOCKED if it has an owner. */
 static bool resuming_write(struct resuming *r, const struct store_ref *ref, struct err *err) {
   struct store store;
   struct solo solo;

@@ -1,4 +1,4 @@
-/* segue diff: what a session, or one of its movements, changed. */
+/* segue diff: shows what a session, or one of its movements, changed. */
 #include "cli/cli.h"
 #include "cli/find.h"
 #include "cli/json_io.h"

@@ -45,7 +45,8 @@ static bool find_conflicts(struct integration *in, struct err *err) {
                    "--no-ext-diff", NULL);
 }
 
-/* Prints those files; marked_only: those with marks of git's in them. How many there were. */
+/* Prints those files or, with `marked_only`, those with marks of git's in them. Returns how many
+ * there were. */
 static size_t put_conflicts(const struct integration *in, const char *top, bool marked_only) {
   size_t n = 0;
   for (size_t at = 0; at < in->files.out.n;) {
@@ -72,7 +73,8 @@ static bool commit_merge(struct integration *in, struct err *err) {
   return ok && underway_say(&in->underway, UNDERWAY_NONE, NULL, err);
 }
 
-/* Commits a merge that stopped at a conflict. STATUS_FAILED: it is still there. */
+/* Commits a merge that stopped at a conflict. Returns STATUS_FAILED if the conflict is still
+ * there. */
 static int commit_resolved(struct integration *in, struct err *err) {
   char *top = trees_line(in->folder, err, "rev-parse", "--show-toplevel", NULL);
   int status = STATUS_USAGE;

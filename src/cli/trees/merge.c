@@ -267,7 +267,8 @@ static int resolve_merge(const struct cli_args *args, const struct merging *m,
   return status;
 }
 
-/* Merges a session's branch. ref: its log, for --resolve; NULL: conflicts are not resolved. */
+/* Merges a session's branch. `ref` is its log, for --resolve; if it is NULL, conflicts are not
+ * resolved. */
 static int merge_session(const struct cli_args *args, const struct trees *t,
                          const struct store_ref *ref, struct err *err) {
   struct merging m = {.t = t};

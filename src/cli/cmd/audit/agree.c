@@ -1,4 +1,4 @@
-/* segue agree: how far judges, stages and people agree. */
+/* segue agree: measures how far judges, stages and people agree. */
 #include "audit/agree.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"

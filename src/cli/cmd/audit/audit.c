@@ -95,7 +95,7 @@ static void export_case(void *ctx, json_t *item) {
   buf_deinit(&line);
 }
 
-/* Cases hold what logs hold: others on this machine need not read them. */
+/* Opens the file of cases. They hold what logs hold: others on this machine need not read them. */
 static bool export_open(struct exporting *e, const char *path, struct err *err) {
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   e->file = fd >= 0 ? fdopen(fd, "w") : NULL;

@@ -1,4 +1,4 @@
-/* segue compare: two sessions side by side. */
+/* segue compare: shows two sessions side by side. */
 #include "audit/compare.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -89,7 +89,8 @@ static void show_row(const struct compare_row *row, bool colours) {
   buf_deinit(&cell);
 }
 
-/* Says what they share: "B was forked from A behind its record 14: both have its first 3 turns". */
+/* Says what the two share: "B was forked from A behind its record 14: both have its first 3
+ * turns". */
 static void show_shared(const struct compare_side *a, const struct compare_side *b) {
   size_t turns;
   bool proven;

@@ -33,7 +33,7 @@ struct labelling {
   uint32_t movement;
   long turn; /* the one asked for; 0: the last */
   bool found;
-  struct row row; /* of the turn; its stages are not kept */
+  struct row row; /* the turn's row; its stages are not kept */
 };
 
 static void on_labelled(void *ctx, const struct row *row) {

@@ -53,7 +53,7 @@ struct again {
   char name[REJUDGE_NAME_BYTES + 1], settings[SHA256_HEX];
   bool json;
   size_t done;
-  struct rejudging_left *left; /* of an earlier run, unfinished */
+  struct rejudging_left *left; /* what an earlier run left unfinished */
   size_t left_count;
 };
 

@@ -25,14 +25,14 @@ static const struct cli_option options[] = {
 
 enum { PROVIDERS_MAX = 16, REPEAT_MAX = 100, ID_COLUMNS = 32, ID_MOST = 80, CELL_COLUMNS = 14 };
 
-/* Results of one case with one provider. */
+/* Names the results that one case can have with one provider. */
 enum result { RESULT_PASS, RESULT_WRONG, RESULT_UNREADABLE, RESULT_FLAKY, RESULT_COUNT };
 static const char *const result_names[RESULT_COUNT] = {"pass", "wrong", "unreadable", "flaky"};
 
 struct cell {
   enum result result;
   long got[REPEAT_MAX];  /* rules; -1: unreadable */
-  struct buf reply, why; /* of the first miss */
+  struct buf reply, why; /* those of the first miss */
   char method[32];
 };
 
@@ -47,7 +47,7 @@ struct testing {
   FILE *kept; /* the cases, checked */
   unsigned long long kept_lines;
   FILE *junit, *junit_cases; /* the cases wait in a file without a name: counts come first */
-  int id_columns; /* of the widest name so far: exported cases have long names whose ends count */
+  int id_columns; /* the widest name so far: exported cases have long names whose ends count */
   size_t cases, skipped; /* skipped: exported answers that are not judgments */
   size_t results[PROVIDERS_MAX][RESULT_COUNT];
 };
@@ -317,8 +317,8 @@ static bool each_case(struct testing *t, struct ndjson_in *in, const char *path,
   return ok;
 }
 
-/* All cases are checked before the first call is paid for. They are kept meanwhile: standard input
- * is read once. */
+/* Runs the cases. All are checked before the first call is paid for, and kept meanwhile: standard
+ * input is read once. */
 static bool test_cases(struct testing *t, const char *path, struct err *err) {
   struct ndjson_in in;
   if (!ndjson_in_open(&in, path, err))

@@ -179,7 +179,7 @@ struct single {
   struct ask_stream *stream; /* or NULL */
   json_t *result;
   struct err err;
-  char path[PATHS_BYTES]; /* of its log */
+  char path[PATHS_BYTES]; /* where its log is */
 };
 
 static void ask_on_room(void *ctx) {

@@ -167,8 +167,8 @@ static int unreadable(const struct checking *c, const char *file, const struct e
   return STATUS_FAILED;
 }
 
-/* Adds what the invariants find to what the schema found. When a command could not be run, err is
- * set. NULL: there are none. */
+/* Adds what the invariants find to what the schema found; NULL means that there are none. Sets err
+ * if a command could not be run. */
 static void check_invariants(const struct invariants *invariants, const json_t *value,
                              enum schema_status *status, struct schema_errors *errs,
                              struct err *err) {

@@ -63,7 +63,7 @@ static bool too_complex(enum schema_status status, struct err *err) {
   return status == SCHEMA_OK || err_set(err, ERR_INVALID, "the schema is too large to show");
 }
 
-/* Takes `text`. */
+/* Appends a text, which it takes and which may be NULL. */
 static bool put_text(enum schema_status status, char *text, struct buf *out, struct err *err) {
   if (text != NULL)
     buf_puts(out, text);
