@@ -89,7 +89,7 @@ static bool find_own(char out[PATH_MAX], char mount[PATH_MAX]) {
 }
 
 /* Decides whether a group is ours to use: root's if systemd says so or if there is no other (a
- * container), any other user's if its folder is his. */
+ * container), another user's if its folder belongs to that user. */
 static bool is_handed_over(const char *own, const char *mount) {
   struct stat st;
   char value[8];
@@ -190,7 +190,7 @@ bool group_memory_reached(const struct group *g) {
   return kills != NULL && strtol(kills + sizeof "oom_kill", NULL, 10) > 0;
 }
 
-/* True if a group's file that lists controllers names all that limits need. */
+/* Returns true if a group's file that lists controllers names all that limits need. */
 static bool has_controllers(int dir, const char *file) {
   static const char *const names[] = {"cpu", "memory", "pids"};
   char text[512] = " ";
@@ -228,7 +228,8 @@ static void move_below(int own, const char *path) {
   }
 }
 
-/* Only the root group, which has no type, may hold processes and still delegate controllers. */
+/* Returns true if the group could set limits. Only the root group, which has no type, may hold
+ * processes and still delegate controllers. */
 bool group_may_limit_folder(int dir) {
   if (hands_on(dir))
     return true;
@@ -282,7 +283,7 @@ bool group_can_limit(void) {
   return atomic_load(&limits_made) == LIMITS_CAN;
 }
 
-/* Opens it with a number that the shim's descriptors do not overwrite. */
+/* Opens a folder with a number that the shim's descriptors do not overwrite. */
 static int open_above(const char *path) {
   int low = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, ABOVE_SHIM);

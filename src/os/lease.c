@@ -57,7 +57,7 @@ uint64_t lease_term(void) {
   return lease_fd() < 0 ? 0 : atomic_load(&page->term);
 }
 
-/* As the shim does: until_ms is read before the term that it belongs to. */
+/* Reads until_ms before the term that it belongs to, as the shim does. */
 bool lease_is_over(uint64_t term) {
   if (term == 0)
     return false;

@@ -33,7 +33,7 @@ struct scan {
   const char *variable; /* in the environment, of n bytes */
   size_t n;
   unsigned long long mark; /* see shim_mark_of; 0: none */
-  uint64_t term;           /* of the lease that makes the session ours */
+  uint64_t term;           /* the term of the lease that makes the session ours */
   struct process_seen *seen;
   size_t count;
   struct buf bytes;
@@ -91,8 +91,8 @@ static struct process_seen *find_seen(const struct scan *s, pid_t pid) {
   return NULL;
 }
 
-/* The mark, or 0. The kernel tells it of all processes of this user at once, but not of programs
- * that changed their user. */
+/* Returns the mark, or 0. The kernel tells it of all processes of this user at once, but not of
+ * programs that changed their user. */
 static unsigned long long leftover_mark(pid_t pid, struct buf *bytes) {
   static const char title[] = "Max realtime timeout";
   unsigned long long soft, hard;
@@ -113,7 +113,7 @@ static bool leftover_is_of_session(struct scan *s, pid_t pid) {
   return read_proc(pid, "environ", &s->bytes) && has_variable(&s->bytes, s->variable, s->n);
 }
 
-/* Calls `each` for every process of this user until it returns true; whether one did. */
+/* Calls `each` for every process of this user until it returns true. Returns whether one did. */
 static bool leftover_each(struct scan *s, bool (*each)(struct scan *s, pid_t pid)) {
   struct stat st;
   bool found = false;
@@ -140,7 +140,8 @@ static bool leftover_note(struct scan *s, pid_t pid) {
   return false;
 }
 
-/* Most often there is none: who their parents are is asked only if there is one. */
+/* Looks at all processes. Most often none is the session's: who their parents are is asked only if
+ * there is one. */
 static bool look_at_all(struct scan *s) {
   if (!leftover_each(s, leftover_is_of_session))
     return false;

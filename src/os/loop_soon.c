@@ -18,7 +18,7 @@ struct soon_work {
   uv_after_work_cb done;
 };
 
-struct soon_gathering { /* of one loop; lives while something is gathered or in the pool */
+struct soon_gathering { /* one for a loop; lives while something is gathered or in the pool */
   uv_prepare_t prepare;
   struct soon_work *items;
   size_t n, room;
@@ -34,7 +34,7 @@ struct portion {
 };
 
 static _Thread_local struct soon_gathering *gathering;
-static _Thread_local uint64_t usual_us = LIMIT_PORTION_US; /* of one work, averaged */
+static _Thread_local uint64_t usual_us = LIMIT_PORTION_US; /* what one work takes, averaged */
 
 static void gathering_on_closed(uv_handle_t *handle) {
   struct soon_gathering *g = handle->data;
@@ -82,7 +82,7 @@ static void portion_send(struct soon_gathering *g, const struct soon_work *items
   loop_work(g->prepare.loop, &p->work, portion_run, portion_over);
 }
 
-/* The loop is about to wait. */
+/* Sends what was gathered: the loop is about to wait. */
 static void send_gathered(uv_prepare_t *prepare) {
   struct soon_gathering *g = prepare->data;
   size_t n = g->n, portions = (size_t)(n * usual_us / LIMIT_PORTION_US) + 1;

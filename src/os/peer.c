@@ -18,7 +18,7 @@ long peer_process(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 ? (long)peer.pid : 0;
 }
 
-/* Reads the name of a process. False: it is gone. */
+/* Reads the name of a process. Returns false if it is gone. */
 static bool peer_name(pid_t pid, char name[32]) {
   char path[64];
   (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);

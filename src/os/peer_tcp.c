@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An end of a connection. An IPv4 address is held as IPv6 holds it (::ffff:127.0.0.1), because a
- * program may reach an IPv4 listener through an IPv6 socket. */
+/* Holds an end of a connection. An IPv4 address is held as IPv6 holds it (::ffff:127.0.0.1),
+ * because a program may reach an IPv4 listener through an IPv6 socket. */
 struct end {
   uint32_t words[4]; /* in the network's byte order */
   uint16_t port;     /* in the host's */
@@ -48,7 +48,8 @@ static bool end_eq(const struct end *a, const struct end *b) {
   return memcmp(a->words, b->words, sizeof a->words) == 0 && a->port == b->port;
 }
 
-/* A socket that nobody holds any more has no inode, and its user is reported as root. */
+/* Tells whether a socket is this user's. One that nobody holds any more has no inode, and its user
+ * is reported as root. */
 static enum peer_answer answer_of(unsigned long uid, unsigned long inode) {
   return inode != 0 && uid == (unsigned long)geteuid() ? PEER_OWN : PEER_OTHER;
 }
@@ -81,7 +82,7 @@ static bool diag_send(int fd, const struct end *here, const struct end *there) {
   return send(fd, &m, sizeof m, 0) == (ssize_t)sizeof m;
 }
 
-/* If there is no such connection, the kernel may name a listener. */
+/* Receives the kernel's answer. If there is no such connection, the kernel may name a listener. */
 static enum peer_answer diag_receive(int fd, const struct end *here, const struct end *there) {
   union {
     struct nlmsghdr head;
@@ -112,7 +113,7 @@ static enum peer_answer ask_kernel(const struct end *here, const struct end *the
 
 /* --- the kernel's table --- */
 
-/* An end stands there as "0100007F:1F90": words as the host has them, in hex. */
+/* Parses an end, which stands there as "0100007F:1F90": words as the host has them, in hex. */
 static bool end_parse(const char *text, struct end *out) {
   size_t digits = strspn(text, "0123456789ABCDEF");
   if ((digits != 8 && digits != 32) || text[digits] != ':')
@@ -126,7 +127,7 @@ static bool end_parse(const char *text, struct end *out) {
   return true;
 }
 
-/* "sl: local remote state queues timer retransmits uid timeout inode ..." */
+/* Parses "sl: local remote state queues timer retransmits uid timeout inode ...". */
 static bool row_parse(const char *line, struct end *local, struct end *remote, unsigned long *uid,
                       unsigned long *inode) {
   char from[64], to[64];
@@ -135,7 +136,7 @@ static bool row_parse(const char *line, struct end *local, struct end *remote, u
          end_parse(from, local) && end_parse(to, remote);
 }
 
-/* The other end's row is the one whose local address is our remote one. */
+/* Looks for the other end's row: the one whose local address is our remote one. */
 static enum peer_answer read_table(const char *path, const struct end *here,
                                    const struct end *there) {
   enum peer_answer answer = PEER_UNKNOWN;
@@ -153,7 +154,7 @@ static enum peer_answer read_table(const char *path, const struct end *here,
   return answer;
 }
 
-/* An IPv6 socket stands in the second table, whatever it is connected to. */
+/* Looks in both tables. An IPv6 socket stands in the second one, whatever it is connected to. */
 static enum peer_answer read_tables(const struct end *here, const struct end *there) {
   enum peer_answer answer = PEER_UNKNOWN;
   if (end_is_ipv4(there))

@@ -91,7 +91,8 @@ static void process_on_timer(uv_timer_t *timer) {
   process_event(timer->data, EVENT_TIME);
 }
 
-/* Output only changes output_ms: the timer notices when it fires, and is set anew. */
+/* Sets the timer. Output only changes output_ms: the timer notices when it fires, and is set
+ * anew. */
 void process_set_timer(struct process *p) {
   uint64_t due = due_ms(p), now = clock_mono_ms();
   if (due == UINT64_MAX) {

@@ -53,7 +53,8 @@ static void env_copy(struct env *env, const char *name, const char *otherwise) {
     env_put(env, name, strlen(name), value);
 }
 
-/* True for variables meant for us, not for a child: our settings, the service manager's sockets. */
+/* Returns true for variables meant for us, not for a child: our settings, the service manager's
+ * sockets. */
 static bool env_is_ours(const char *name) {
   static const char *const ours[] = {"NOTIFY_SOCKET",  "LISTEN_PID",    "LISTEN_FDS",
                                      "LISTEN_FDNAMES", "WATCHDOG_USEC", "WATCHDOG_PID"};

@@ -30,7 +30,8 @@ void process_channel_close(struct channel *c) {
 
 /* --- output --- */
 
-/* Reads one piece. False: nothing is there now, or it has ended (then the channel is closed). */
+/* Reads one piece. Returns false if nothing is there now, or it has ended (then the channel is
+ * closed). */
 static bool read_output(struct channel *c) {
   struct process *p = c->process;
   char *piece = p->table->piece;

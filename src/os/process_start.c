@@ -148,7 +148,8 @@ static int spawn_shim(const struct process_table *t, const struct process_spec *
   return rc;
 }
 
-/* posix_spawn does not say which of its steps failed. */
+/* Works out why the program could not be started: posix_spawn does not say which of its steps
+ * failed. */
 static bool spawn_error(const struct process_table *t, const char *cwd, int cwd_fd, int number,
                         struct err *err) {
   if (cwd_fd >= 0 && faccessat(cwd_fd, ".", X_OK, AT_EACCESS) != 0)

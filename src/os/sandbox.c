@@ -25,7 +25,7 @@ struct sandbox {
   const char *const *envp;  /* NULL: the program's own */
 };
 
-/* Asks once: the version is the same for as long as the kernel runs. */
+/* Asks for Landlock's version once: it is the same for as long as the kernel runs. */
 int sandbox_version(void) {
   static _Atomic int version = -1;
   if (version < 0) {
@@ -46,8 +46,8 @@ bool sandbox_filters(void) {
 #endif
 }
 
-/* Makes a sandbox and takes over the ruleset of reads; -1 with errno: there is none. Also takes
- * over one of writes that lacks the call's own folder; -1: a new one is made. */
+/* Makes a sandbox. Takes over the ruleset of reads, which is -1 with errno set if there is none,
+ * and one of writes that lacks the call's own folder; if that is -1, a new one is made. */
 static struct sandbox *sandbox_of(int owned_reads, int owned_spare, const struct sandbox_plan *plan,
                                   struct err *err) {
   struct sandbox *s = xcalloc(1, sizeof *s);
@@ -106,7 +106,8 @@ void sandbox_free(struct sandbox *s) {
   free(s);
 }
 
-/* The filter of system calls allows new namespaces here: bubblewrap lets nobody go further. */
+/* Makes a sandbox of bubblewrap. Its filter of system calls allows new namespaces: bubblewrap lets
+ * nobody go further. */
 struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *plan,
                                   const char *cwd, struct err *err) {
   if (!sandbox_filters()) {

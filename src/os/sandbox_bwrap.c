@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Sockets of the machine through which programs could be started outside. */
+/* Lists the sockets of the machine through which programs could be started outside. */
 static const char *const calling[] = {"/run/dbus",
                                       "/run/docker.sock",
                                       "/run/podman",
@@ -28,7 +28,7 @@ static const char *const calling[] = {"/run/dbus",
                                       "/var/run/docker.sock",
                                       NULL};
 
-/* For the same path the later one counts. */
+/* Orders what may be done with a path: for the same path the later one counts. */
 enum mounted { MOUNT_HIDDEN, MOUNT_READ, MOUNT_WRITTEN, MOUNT_KEPT };
 
 struct mounting {

@@ -103,7 +103,8 @@ static void sort_volumes(struct containing *c) {
   }
 }
 
-/* The last entry of a path counts; within a folder mounted the same way it is not needed. */
+/* Says what is mounted. The last entry of a path counts; within a folder mounted the same way it is
+ * not needed. */
 static void say_volumes(struct containing *c) {
   sort_volumes(c);
   for (size_t i = 0; i < c->volume_count; i++) {
@@ -181,7 +182,7 @@ static void say_variables(struct containing *c) {
 
 /* --- who --- */
 
-/* True when podman may give this user more numbers, so that it can keep its own inside. */
+/* Returns true if podman may give this user more numbers, so that it can keep its own inside. */
 static bool has_more_numbers(void) {
   const struct passwd *user = getpwuid(geteuid());
   char number[16], line[256];
@@ -223,7 +224,8 @@ static void say_limit(struct containing *c, const char *name, __rlimit_resource_
   engine_say_two(c, "--ulimit", text);
 }
 
-/* Limits are up to docker's daemon; podman's processes are ours, and are limited like others. */
+/* Says the limits, which are up to docker's daemon. podman's processes are ours, and are limited
+ * like others. */
 static void say_limits(struct containing *c, bool podman) {
   const struct process_limits *limits = &c->spec->limits;
   char text[48];

@@ -16,7 +16,7 @@ struct kept_rules {
   char **writes, **caches;  /* owned, NULL-ended */
   struct sandbox_stamps stamps;
   int reads; /* -1: this place is free */
-  int spare; /* of writes, for the next call; -1: none */
+  int spare; /* one of writes, for the next call; -1: none */
   bool wants_spare;
   uint64_t used_ms;
 };
@@ -114,7 +114,8 @@ static void on_kept_timer(uv_timer_t *timer) {
     (void)uv_timer_start(&k->timer, on_kept_timer, LIMIT_SANDBOX_KEPT_MS, 0);
 }
 
-/* At the loop's next turn: the call is started then, and its program runs meanwhile. */
+/* Makes a spare at the loop's next turn: the call is started then, and its program runs
+ * meanwhile. */
 static void kept_used(struct sandbox_kept *k, struct kept_rules *r) {
   r->used_ms = uv_now(k->loop);
   r->wants_spare = r->spare < 0;

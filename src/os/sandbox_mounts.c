@@ -64,7 +64,7 @@ static void identities_add(struct identities *set, const char *hidden) {
   }
 }
 
-/* True when one of `hides` is known by the name `path`, or by a name below it. */
+/* Returns true if one of `hides` is known by the name `path`, or by a name below it. */
 static bool is_first_name(const char *const *hides, const char *path) {
   size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
   for (size_t i = 0; hides[i] != NULL; i++)

@@ -21,7 +21,7 @@ enum {
 };
 
 struct rules {
-  int fd;                        /* of the ruleset */
+  int fd;                        /* the ruleset */
   uint64_t folder;               /* rights on a folder and all below */
   uint64_t file;                 /* rights on a file */
   struct sandbox_stamps *stamps; /* or NULL */
@@ -102,7 +102,7 @@ static bool stamps_list(const struct sandbox_stamps *stamps, const char *path, s
   return false;
 }
 
-/* True when a stamp of this path has what is open at it now. */
+/* Returns true if a stamp of this path has what is open at it now. */
 static bool stamps_have(const struct sandbox_stamps *stamps, const char *path,
                         const struct stat *st) {
   for (size_t i = 0; i < stamps->n; i++)
@@ -199,7 +199,7 @@ static bool allow_each(const struct rules *rules, const char *const *paths) {
 
 /* --- what is hidden --- */
 
-/* True when `path` is `above` or below it. */
+/* Returns true if `path` is `above` or below it. */
 static bool is_beneath(const char *path, const char *above) {
   size_t n = strlen(above);
   while (n > 0 && above[n - 1] == '/') /* "/" itself is above all */
@@ -207,7 +207,7 @@ static bool is_beneath(const char *path, const char *above) {
   return strncmp(path, above, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
 
-/* A copy of the plan whose hides include their other names. */
+/* Holds a copy of the plan whose hides include their other names. */
 struct widened {
   struct sandbox_plan plan;
   char **names; /* owned */
@@ -244,7 +244,8 @@ static void widened_deinit(struct widened *w) {
 
 enum part { PART_SEEN, PART_HIDDEN, PART_MIXED };
 
-/* Hides above a path do not count if it is named itself: whoever names a path means it. */
+/* Tells how much of a path is seen. Hides above it do not count if it is named itself: whoever
+ * names a path means it. */
 static enum part part_of_path(const struct sandbox_plan *plan, const char *path, bool named) {
   enum part part = PART_SEEN;
   for (size_t i = 0; plan->hides != NULL && plan->hides[i] != NULL; i++) {
@@ -263,7 +264,7 @@ static bool plan_sees(const struct sandbox_plan *plan, const char *folder) {
   return below && part_of_path(plan, folder, false) == PART_SEEN;
 }
 
-/* The rests of the hides below one folder: a child is compared only with these. */
+/* Holds the rests of the hides below one folder: a child is compared only with these. */
 struct rests {
   const char **items;
   size_t n;
@@ -301,7 +302,7 @@ static enum part part_of_child(const struct rests *rests, const char *name, size
 struct opened_up {
   const struct sandbox_plan *plan;
   const struct rules *rules;
-  char *path; /* of PATH_MAX */
+  char *path; /* PATH_MAX bytes */
 };
 
 static bool allow_children(const struct opened_up *l, int depth);
@@ -366,7 +367,8 @@ static bool allow_read(const struct sandbox_plan *plan, const struct rules *rule
   return false;
 }
 
-/* False if a folder above can be entered but not listed: only the path's own rule shows it. */
+/* Returns false if a folder above can be entered but not listed: only the path's own rule shows
+ * it. */
 static bool is_listed_above(const char *path) {
   char above[PATH_MAX];
   (void)snprintf(above, sizeof above, "%s", path);
@@ -378,8 +380,8 @@ static bool is_listed_above(const char *path) {
   return true;
 }
 
-/* True when the rules of a folder above already show it. A path with a link in it does not count:
- * an opened-up folder shows the paths that links lead to. */
+/* Returns true if the rules of a folder above already show the path. One with a link in it does not
+ * count: an opened-up folder shows the paths that links lead to. */
 static bool is_read_above(const struct sandbox_plan *plan, const char *path) {
   char real[PATH_MAX];
   bool below = false;
@@ -460,8 +462,8 @@ static int ruleset_filled(int fd, bool ok) {
   return -1;
 }
 
-/* True when the rules show any call's own folder without naming it: new files in the folder above
- * may be read. */
+/* Returns true if the rules show any call's own folder without naming it: new files in the folder
+ * above may be read. */
 static bool may_serve_again(const struct sandbox_plan *plan) {
   char above[PATH_MAX];
   if (plan->own == NULL || realpath(plan->own, above) == NULL)

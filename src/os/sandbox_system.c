@@ -1,4 +1,4 @@
-/* sandbox_system.c - lists the folders and devices that make up a Linux system, for any user. */
+/* Lists the folders and devices that make up a Linux system, for any user. */
 #include "os/sandbox.h"
 
 #include <stddef.h>

@@ -19,7 +19,8 @@ enum { CHUNK_BYTES = 64 * 1024 };
 static const uint32_t asked = IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM |
                               IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-/* Only this machine can change these, and only through the kernel that tells of it. */
+/* Returns true for file systems that only this machine can change, and only through the kernel that
+ * tells of it. */
 static bool stirs_are_told(const char *path) {
   static const unsigned long good[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
                                        TMPFS_MAGIC, F2FS_SUPER_MAGIC};
@@ -60,7 +61,7 @@ static enum stir stir_of(uint32_t mask) {
   return mask & (IN_DELETE | IN_MOVED_FROM) ? STIR_WENT : STIR_CHANGED;
 }
 
-/* Hands on the events of one read. False: the folder itself went, or events were lost. */
+/* Hands on the events of one read. Returns false if the folder itself went, or events were lost. */
 static bool stirs_hand_on(const char *at, size_t n,
                           void (*each)(void *ctx, const char *name, enum stir what), void *ctx) {
   const uint32_t lost = IN_Q_OVERFLOW | IN_IGNORED | IN_UNMOUNT | IN_DELETE_SELF | IN_MOVE_SELF;
@@ -77,7 +78,7 @@ static bool stirs_hand_on(const char *at, size_t n,
   return true;
 }
 
-/* Is the path still that of the folder? One above it may have been renamed. */
+/* Returns true if the path is still that of the folder: one above it may have been renamed. */
 static bool is_same_folder(const struct stirs *s) {
   struct stat st;
   return stat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino;

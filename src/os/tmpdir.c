@@ -24,7 +24,7 @@ static void tmpdir_folder(struct buf *out) {
   buf_printf(out, "%s/segue-%ld.tmp", parent_dir(), (long)geteuid());
 }
 
-/* Makes the user's own folder. False: somebody else has its name. */
+/* Makes the user's own folder. Returns false if somebody else has its name. */
 static bool tmpdir_enter(struct buf *out) {
   struct stat st;
   tmpdir_folder(out);
@@ -100,7 +100,7 @@ struct removal {
   dev_t device;
   int top;             /* the whole, open */
   unsigned long moved; /* directories that were too deep and are now below top */
-  const char *path;    /* of the whole, for messages */
+  const char *path;    /* the whole's, for messages */
   struct err *err;
   bool ok;
 };
@@ -111,7 +111,8 @@ static void tmpdir_failed(struct removal *r, int number, const char *name) {
   r->ok = false;
 }
 
-/* Opens a directory for removal, never through a link; makes it ours to change. -1: errno. */
+/* Opens a directory for removal, never through a link, and makes it ours to change. Returns -1 with
+ * errno set if it cannot. */
 static int open_dir(int parent, const char *name, struct stat *st) {
   char self[64];
   int handle = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
