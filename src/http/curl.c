@@ -166,8 +166,8 @@ static void on_socket_closed(uv_handle_t *handle) {
   http_handle_closed(http);
 }
 
-/* libcurl is never told: 7.88 crashes after a callback that failed, and it takes no request until
- * all that it has are over. */
+/* Ends an exchange whose socket cannot be watched. libcurl is never told: 7.88 crashes after a
+ * callback that failed, and it takes no request until all that it has are over. */
 static void cannot_watch(const struct http *http, CURL *easy) {
   struct http_easy *slot = NULL;
   http->curl->easy_getinfo(easy, CURLINFO_PRIVATE, &slot);
@@ -245,7 +245,7 @@ struct http_easy *http_curl_easy(const struct curl_api *curl) {
   curl->easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
   curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a cancel does not wait for a name */
   curl->easy_setopt(easy, CURLOPT_USERAGENT, "segue/" SEGUE_VERSION);
-  /* Decoded if it comes all the same; the header below asks for none. */
+  /* An encoding is decoded if it comes all the same; the header below asks for none. */
   curl->easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip, deflate, br");
   curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, http_curl_on_body);
   curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, http_curl_on_header);

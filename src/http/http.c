@@ -64,7 +64,7 @@ void exchange_fail_soon(struct http_exchange *x, const char *why) {
   uv_timer_start(&x->http->soon, exchange_on_soon, 0, 0);
 }
 
-/* Its end is reported from the loop, not from here. */
+/* Ends the exchange: its end is reported from the loop, not from here. */
 static void end_soon(struct http_exchange *x) {
   set_state(x, EXCHANGE_STATE_ENDING);
   uv_timer_start(&x->http->soon, exchange_on_soon, 0, 0);
@@ -81,7 +81,8 @@ static uint64_t deadline(const struct http_exchange *x) {
   return at;
 }
 
-/* Bytes move a stall limit on without telling the clock: it may ring too early, never too late. */
+/* Sets the clock. Bytes move a stall limit on without telling it: it may ring too early, never too
+ * late. */
 static void arm_clock(struct http *http, uint64_t at) {
   uint64_t now = uv_now(http->loop), in = at > now ? at - now : 0;
   if (at != 0 &&
@@ -121,8 +122,8 @@ static void activate(struct http_exchange *x) {
   }
   curl->easy_setopt(easy, CURLOPT_FRESH_CONNECT, x->alone ? 1L : 0L);
   curl->easy_setopt(easy, CURLOPT_FORBID_REUSE, x->alone ? 1L : 0L);
-  /* Behind TLS, wait for the handshake to learn whether one connection can be shared. Without,
-   * libcurl would wait for the first reply, which may be long in coming. */
+  /* Behind TLS, it waits for the handshake to learn whether one connection can be shared. Without
+   * TLS, libcurl would wait for the first reply, which may be long in coming. */
   curl->easy_setopt(easy, CURLOPT_PIPEWAIT, x->plain ? 0L : 1L);
   set_state(x, EXCHANGE_STATE_ACTIVE);
   x->stall_at = uv_now(http->loop) + x->connect_ms; /* until there is a connection */
@@ -203,7 +204,7 @@ void http_drain(struct http *http) {
   }
 }
 
-/* Ends it from our side, outside of libcurl's callbacks. */
+/* Ends the exchange from our side, outside of libcurl's callbacks. */
 static void abandon(struct http_exchange *x) {
   if (x->state == EXCHANGE_STATE_ACTIVE)
     x->http->curl->multi_remove_handle(x->http->multi, x->slot->easy);

@@ -157,7 +157,7 @@ static void read_server(struct tunnel *t) {
     (void)uv_read_start((uv_stream_t *)&t->server, tunnel_allocate_server, on_server_read);
 }
 
-/* Both ends have said all, and it has gone out. */
+/* Returns true if both ends have said all, and it has gone out. */
 static bool tunnel_is_over(const struct tunnel *t) {
   return t->client_ended && t->server_ended &&
          uv_stream_get_write_queue_size((const uv_stream_t *)&t->client) == 0 &&
@@ -185,7 +185,7 @@ static void on_written(uv_write_t *request, int status) {
     read_client(t);
 }
 
-/* Copies the bytes. False: more should not be read before they are out. */
+/* Sends a copy of the bytes. Returns false if more should not be read before they are out. */
 static bool tunnel_put(struct tunnel *t, uv_stream_t *to, const char *bytes, size_t n) {
   struct outgoing *o = xcalloc(1, sizeof *o + n);
   memcpy(o->bytes, bytes, n);
@@ -205,7 +205,7 @@ static void on_shut(uv_shutdown_t *request, int status) {
   free(request);
 }
 
-/* One direction is over: tells the other end; after both, the tunnel is over. */
+/* Ends one direction: tells the other end; after both, the tunnel is over. */
 static void end_towards(struct tunnel *t, uv_stream_t *to) {
   uv_shutdown_t *request = xcalloc(1, sizeof *request);
   if (uv_shutdown(request, to, on_shut) != 0)
@@ -276,7 +276,7 @@ static void refuse_host(struct tunnel *t) {
 
 /* --- to the host --- */
 
-/* Its answer goes to the client as it is. */
+/* Asks the proxy behind us. Its answer goes to the client as it is. */
 static void ask_upstream(struct tunnel *t) {
   struct buf asked = {0};
   const char *brackets = strchr(t->host, ':') ? "[]" : "";
@@ -318,7 +318,8 @@ static void on_tunnel_connected(uv_connect_t *request, int status) {
     uv_close((uv_handle_t *)&t->server, on_server_closed_for_next);
 }
 
-/* A list may name localhost; a public name that leads there is somebody's trick. */
+/* Returns true if the tunnel may lead to this address. A list may name localhost; a public name
+ * that leads there is somebody's trick. */
 static bool may_go_to(const struct tunnel *t, const struct sockaddr *address) {
   if (t->relayed)
     return true; /* the user's own, which sees to where names lead */
@@ -390,8 +391,8 @@ static void on_looked_up(uv_work_t *work, int status) {
 
 /* --- what is asked for --- */
 
-/* "CONNECT HOST:PORT HTTP/1.1", or "GET http://HOST/PATH HTTP/1.1", which becomes "GET /PATH ..."
- * with the word that no further request follows. */
+/* Reads "CONNECT HOST:PORT HTTP/1.1", or "GET http://HOST/PATH HTTP/1.1", which becomes "GET /PATH
+ * ..." with the word that no further request follows. */
 static bool read_request(struct tunnel *t, size_t head_bytes, unsigned *port) {
   struct str all = {t->head.p, head_bytes}, rest = all, line = str_next_line(&rest), host;
   const char *space = memchr(line.p, ' ', line.n);
@@ -461,7 +462,7 @@ static void take_request(struct tunnel *t, size_t head_bytes) {
   loop_work(t->proxy->spec.loop, &t->work, look_up, on_looked_up);
 }
 
-/* Returns the length of the head; 0: it has not all come yet. */
+/* Returns the length of the head, 0 if it has not all come yet. */
 static size_t request_end(const struct buf *head) {
   for (size_t i = 0; i + 3 < head->n; i++)
     if (memcmp(head->p + i, LIT("\r\n\r\n")) == 0)
@@ -523,7 +524,8 @@ static void on_tunnel_connection(uv_stream_t *listener, int status) {
 
 /* --- the listener --- */
 
-/* The socket is named by a handle on its folder: a path may be too long for an address. */
+/* Listens in the folder. The socket is named by a handle on it: a path may be too long for an
+ * address. */
 static int listen_at(const char *folder, struct err *err) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -531,7 +533,7 @@ static int listen_at(const char *folder, struct err *err) {
   (void)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
                  PROXY_SOCKET);
   if (dir >= 0)
-    (void)unlinkat(dir, PROXY_SOCKET, 0); /* of a process of this call that went before */
+    (void)unlinkat(dir, PROXY_SOCKET, 0); /* left by an earlier process of this call */
   if (dir < 0 || fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
     (void)err_set_errno(err, errno, "cannot make a socket in %s", folder);
     if (fd >= 0)

@@ -43,7 +43,7 @@ static bool is_same_name(struct str a, struct str b) {
   return a.n == b.n && strncasecmp(a.p, b.p, a.n) == 0;
 }
 
-/* A name that ends in the root's dot means the same as the name without it. */
+/* Drops the root's dot: a name that ends in it means the same as the name without it. */
 static struct str without_dot(struct str host) {
   if (host.n > 1 && host.p[host.n - 1] == '.')
     host.n--;
