@@ -9,7 +9,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+from support import Box, expect, main, need_build, of_type, prompt_text, records  # noqa: E402
 
 STAGES = ["structured_output", "phase3_tag", "ai_judge"]
 ZEROS = "0" * 16
@@ -23,21 +23,6 @@ def workflow(box, language="en", rules=("done", "more"), judge=None):
     if judge:
         doc["judge"] = judge
     return box.file("w.json", json.dumps(doc))
-
-
-def sent(log, call):
-    """A call's prompt: texts, and references to where a text was logged first."""
-    out = ""
-    for part in call["prompt"]:
-        if isinstance(part, str):
-            out += part
-            continue
-        seq, pointer = part["ref"].split("#")
-        value = log[int(seq) - 1]
-        for key in pointer.strip("/").split("/"):
-            value = value[int(key)] if isinstance(value, list) else value[key]
-        out += value
-    return out
 
 
 def without_facts(prompt):
@@ -63,7 +48,7 @@ def shows_what_is_sent():
                 words = ["--stage", call["stage"]] if "stage" in call else []
                 done = box.segue("prompt", path, "plan", "--task", task, "--answer", answer, *words)
                 expect(done.returncode == 0 and done.stderr == b"", done)
-                fenced = without_facts(sent(log, call))
+                fenced = without_facts(prompt_text(log, call))
                 expect(done.stdout.decode() == fenced, words, done.stdout.decode(), "sent:", fenced)
 
 
@@ -80,7 +65,7 @@ def shows_each_vote_of_a_panel():
         for call in calls:
             words = ["--stage", STAGES[0], "--vote", str(call["vote"])]
             done = box.segue("prompt", path, "plan", "--task", "t", "--answer", "report", *words)
-            fenced = without_facts(sent(log, call))
+            fenced = without_facts(prompt_text(log, call))
             expect(done.returncode == 0 and done.stdout.decode() == fenced, done.stdout.decode(), "sent:", fenced)
             expect(b"vote 2, script: rules in the order 2, 3, 1\n" in done.stderr, done.stderr)
         done = box.segue("prompt", path, "plan", "--stage", STAGES[0], "--json")

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 
-from support import WAIT_S, Box, expect, main, need_build, of_type, records
+from support import WAIT_S, Box, expect, main, need_build, of_type, prompt_text, records
 
 need_build()
 SCHEMA = os.path.dirname(os.path.abspath(__file__)) + "/../../schemas/session-log.json"
@@ -69,21 +69,8 @@ def results(box):
 
 def prompts(log):
     """The judges' questions, without the random fence."""
-    held = {r["seq"]: r for r in log}
-
-    def text(part):
-        if isinstance(part, str):
-            return part
-        if "text" in part:
-            return part["text"]
-        seq, pointer = part["ref"].split("#")
-        value = held[int(seq)]
-        for key in pointer.strip("/").split("/"):
-            value = value[int(key)] if isinstance(value, list) else value[key]
-        return text(value)
-
     asked = [r for r in of_type(log, "call_start") if r["purpose"] == "judge"]
-    return [re.sub(r"\b[0-9a-f]{16}\b", "FENCE", "".join(text(p) for p in r["prompt"])) for r in asked]
+    return [re.sub(r"\b[0-9a-f]{16}\b", "FENCE", prompt_text(log, r)) for r in asked]
 
 
 def fits_the_schema(box, paths):

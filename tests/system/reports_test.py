@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 
-from support import WAIT_S, Box, Failed, expect, main, need_build, of_type, records, verified  # noqa: E402
+from support import WAIT_S, Box, Failed, expect, main, need_build, of_type, prompt_text, records, verified  # noqa: E402
 
 AT_ONCE = 4
 MOST = 1000
@@ -91,22 +91,6 @@ def files_of(box):
     return {name: open(f"{folder}/{name}").read() for name in sorted(os.listdir(folder))}
 
 
-def whole(log, call):
-    """The prompt of a call, with what it refers to put in."""
-    by_seq = {r["seq"]: r for r in log}
-
-    def text(part):
-        if isinstance(part, str):
-            return part
-        seq, pointer = part["ref"].split("#/")
-        value = by_seq[int(seq)]
-        for key in pointer.split("/"):
-            value = value[int(key)] if isinstance(value, list) else value[key]
-        return text(value)
-
-    return "".join(text(p) for p in call["prompt"])
-
-
 def calls_of(log, movement, purpose):
     turns = {r["turn"]: r["movement"] for r in of_type(log, "turn_start")}
     return [r for r in of_type(log, "call_start")
@@ -133,12 +117,12 @@ def from_start_to_end():
         done = box.segue("run", *words_of(box))
         expect(done.returncode == 0, done.stdout, done.stderr)
         log = sound(box)
-        asked = whole(log, calls_of(log, "plan", "report")[1])
+        asked = prompt_text(log, calls_of(log, "plan", "report")[1])
         expect("# Scope of the thing\nIt follows # Plan one\n\nDo it." in asked, asked)
         expect("I made the first plan." in asked and "Say what is left out." in asked, asked)
-        work = whole(log, calls_of(log, "plan", "execute")[0])
+        work = prompt_text(log, calls_of(log, "plan", "execute")[0])
         expect(f"Reports are in {folder_of(box)}." in work, work)
-        end = whole(log, calls_of(log, "end", "execute")[0])
+        end = prompt_text(log, calls_of(log, "end", "execute")[0])
         expect("I made the second plan. | looked\n[A:1] | A two | B two\n[B:1] | "
                "# Plan two {report:a.md}" in end, end)
 
@@ -147,7 +131,7 @@ def siblings_do_not_see_each_other():
     with Box() as box:
         box.segue("run", *words_of(box))
         log = records(box.begun()[0])
-        first, second = (whole(log, call) for call in calls_of(log, "review.b", "execute"))
+        first, second = (prompt_text(log, call) for call in calls_of(log, "review.b", "execute"))
         expect("# Scope one and (there is none yet)" in first, first)
         expect("# Scope two and A one" in second, second)  # of the round before, not of a sibling
 
@@ -155,7 +139,7 @@ def siblings_do_not_see_each_other():
 def judge_reads_reports_and_the_answer():
     with Box() as box:
         box.segue("run", *words_of(box))
-        asked = whole(records(box.begun()[0]), calls_of(records(box.begun()[0]), "plan", "judge")[0])
+        asked = prompt_text(records(box.begun()[0]), calls_of(records(box.begun()[0]), "plan", "judge")[0])
         parts = [asked.index(x) for x in ("# plan.md\n\n# Plan one", "# scope.md\n\n# Scope one",
                                           "I made the first plan.")]
         expect(parts == sorted(parts), asked)
@@ -204,7 +188,7 @@ def a_fork_takes_reports_over():
         second = next(p for p in box.begun() if p != first)
         folder = f"{box.logs}/reports/{os.path.basename(second)[:-len('.ndjson')]}"
         expect({n: open(f"{folder}/{n}").read() for n in os.listdir(folder)} == WANTED, folder)
-        end = whole(records(second), calls_of(records(second), "end", "execute")[0])
+        end = prompt_text(records(second), calls_of(records(second), "end", "execute")[0])
         expect("A two | B two\n[B:1] | # Plan two" in end, end)
         verified(box, second)
 

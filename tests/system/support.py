@@ -149,6 +149,21 @@ def of_type(log, kind):
     return [r for r in log if r["type"] == kind]
 
 
+def prompt_text(log, call):
+    """The prompt of a call as it was sent, with what it refers to put in."""
+    def text(part):
+        if isinstance(part, str):
+            return part
+        if "text" in part:
+            return part["text"]
+        seq, pointer = part["ref"].split("#/")
+        value = log[int(seq) - 1]
+        for key in pointer.split("/"):
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        return text(value)
+    return "".join(map(text, call["prompt"]))
+
+
 def verdicts(log):
     return [(r["turn"], r["movement"], r["rule"], r["method"]) for r in of_type(log, "judgment")]
 
