@@ -1,19 +1,23 @@
-"""What the benches share: the way to the tests' own modules, rows, clocks, processor time, memory,
-sides that take turns, workflows of the script provider, sessions that clients of one daemon submit.
+"""What the benches share: the way to the tests' own modules, rows, processor time, memory, sides that
+take turns, a server of constant answers, workflows of the script provider, sessions that clients of
+one daemon submit.
 
 A bench is a function whose parameters are its numbers (tests/bench/run.py lists and calls them). It
 prints a row a figure, beside its goal where there is one. What is compared takes turns, so that a
 busy moment hits all sides alike.
 """
+import asyncio
 import contextlib
 import datetime
 import json
 import multiprocessing
 import os
+import re
 import resource
 import socket
 import subprocess
 import sys
+import threading
 import time
 from statistics import median
 
@@ -50,31 +54,18 @@ def times_as(ones, others):
     return median(a / b for a, b in zip(ones, others))
 
 
-def elapsed_s(what):
-    begin = time.perf_counter()
-    what()
-    return time.perf_counter() - begin
-
-
-def children_cpu_s():
-    """Processor time of the programs that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def ran(*words, bound=False, **more):
     """Seconds by the clock, seconds of the processor, and the output of a program; bound: with 64 MiB
     for its data."""
-    before, begin = children_cpu_s(), time.perf_counter()
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False, **more,
-                          preexec_fn=bounded if bound else None)
+    def cpu_s():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+    before, begin = cpu_s(), time.perf_counter()
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False, **more, preexec_fn=(
+        lambda: resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))) if bound else None)
     took = time.perf_counter() - begin
     expect(done.returncode == 0, *words, "failed:", done.stderr)
-    return took, children_cpu_s() - before, done.stdout
-
-
-def bounded():
-    resource.setrlimit(resource.RLIMIT_DATA, (64 << 20, 64 << 20))
+    return took, cpu_s() - before, done.stdout
 
 
 def cpu_ms(pid):
@@ -107,20 +98,40 @@ def at(record):
     return datetime.datetime.fromisoformat(record["ts"].removesuffix("Z") + "+00:00").timestamp()
 
 
-def git(folder, *words, env=None):
-    ran("git", "-c", "user.name=a", "-c", "user.email=a@b", *words, cwd=folder, env=env)
-
-
-def fill(folder, files, committed=False):
-    """Makes f0, and as many files more in 100 folders; in a repository, all of them are committed."""
+def fill(folder, files):
+    """Makes f0, and as many files more in 100 folders."""
     for i in range(files):
         below = f"{folder}/d{i % 100}" if i else folder
         os.makedirs(below, exist_ok=True)
         with open(f"{below}/f{i}", "w", encoding="ascii") as f:
             f.write(f"line {i}\n" * 20)
-    if committed:
-        for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-qm", "all")):
-            git(folder, *words)
+
+
+class Constant(asyncio.Protocol):
+    """A server on loopback that answers each path with the same bytes every time."""
+    def __init__(self, says):
+        self.says, self.got = says, b""
+
+    def connection_made(self, transport):
+        self.line = transport
+
+    def data_received(self, data):
+        self.got += data
+        head, end, body = self.got.partition(b"\r\n\r\n")
+        length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+        if end and len(body) == int(length[1] if length else 0):
+            self.got = b""
+            self.line.write(self.says[head.split(b" ")[1].decode()])
+
+    @classmethod
+    def serve(cls, bodies):
+        """Its address. Bodies: of each path the type and the bytes."""
+        says = {path: b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" %
+                (kind.encode(), len(body)) + body for path, (kind, body) in bodies.items()}
+        loop = asyncio.new_event_loop()
+        server = loop.run_until_complete(loop.create_server(lambda: cls(says), "127.0.0.1", 0, backlog=2000))
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        return "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
 
 
 # ---- sessions ----------------------------------------------------------------------------------------

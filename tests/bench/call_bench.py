@@ -2,36 +2,55 @@
 (held), looks at the folder it works in (tree); what the library's rooms cost (library)."""
 import json
 import os
+import re
 import shutil
 import subprocess
 from statistics import median
 
 from bench import PROBE, at, fill, in_turns, ran, row, times_as
 from support import BUILD, SEGUE, Box, expect, of_type, records
+from worktree_test import repository
+
+# As a byte-pair tokenizer cuts, roughly: src/render/describe_tokens.c.
+TOKEN = re.compile(r"[A-Za-z]{1,8}|[0-9]{1,3}|\n *|  +|[^\sA-Za-z0-9]{1,4}")
 
 
 def library():
+    """Checking and extracting beside jansson; a grammar of 50 KB of schema; the estimated tokens of what
+    a model is told about each ready schema."""
     print(ran(PROBE, "library")[2].decode(), end="")
+    used = median(ran(SEGUE, "schema", "provider-profile", "--as", "gbnf")[1] for _ in range(9))
+    row("a command that makes a grammar of a 50 KB schema", used * 1e3, "ms of CPU", "<= 20")
+    for name in ("address", "entities", "meeting", "product", "sentiment"):
+        told = {form: ran(SEGUE, "schema", name, "--as", form)[2].decode()
+                for form in ("prompt", "types", "json", "example", "gbnf")}
+        print(f"{name}: estimated tokens:", *(f"{form} {len(TOKEN.findall(told[form]))}" for form in told))
 
 
-def spawned(who, at_once, each=50, megabytes=0):
-    """How many a second, and in order the milliseconds of each start."""
-    rate, *starts = map(float, ran(PROBE, "spawn", who, str(at_once), str(each), str(megabytes),
-                                   env={**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim"})[2].split())
-    return rate, sorted(starts)
+SHIM = {**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim"}
+
+
+def spawned(at_once, count, megabytes=0):
+    """How os/process spawns and collects: how many a second, and in order the milliseconds of each start."""
+    said = json.loads(ran(BUILD + "/helpers/process_driver", "/bin/true", str(megabytes), str(count), str(at_once),
+                          "plain", env=SHIM)[2])
+    expect(said["ended"] == count and said["unexpected"] == 0, said)
+    return count / said["seconds"], sorted(said["start_ms"])
 
 
 def spawn(rounds=25):
     """Spawn and collect through os/process beside the least that anybody must do with the same shim, and
     how long a start stops the loop."""
     for at_once in (1, 8):
-        ours, bare = in_turns(rounds, {who: lambda who=who: spawned(who, at_once)[0] for who in ("own", "bare")})
+        count = at_once * 50
+        ours, bare = in_turns(rounds, {
+            "own": lambda: spawned(at_once, count)[0],
+            "bare": lambda: float(ran(PROBE, "spawn", str(at_once), str(count), env=SHIM)[2])})
         row(f"spawn and collect, {at_once} in flight", median(ours), "a second")
         row("  of the bare probe's", times_as(ours, bare), "", ">= 0.90")
-    for megabytes in (0, 500):
-        _, starts = spawned("own", 1, 500, megabytes)
-        row(f"the loop stopped by a start, {megabytes} MB resident", median(starts), "ms", "<= 1.5")
-        row("  p99", starts[int(len(starts) * .99)], "ms", "<= 5")
+    _, starts = spawned(1, 500, megabytes=500)
+    row("the loop stopped by a start, 500 MB resident", median(starts), "ms", "<= 1.5")
+    row("  p99", starts[int(len(starts) * .99)], "ms", "<= 5")
 
 
 def turn_ms(box, level, turns=60):
@@ -49,54 +68,45 @@ def turn_ms(box, level, turns=60):
     return (ends[-1] - ends[0]) / (len(ends) - 1) * 1e3
 
 
-def compare(box, rounds, mechanism, what):
-    box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": mechanism}}))
-    guard, off = in_turns(rounds, {level: lambda level=level: turn_ms(box, level) for level in ("guard", "off")})
-    row(f"{what}: a turn without a sandbox", median(off), "ms")
-    if mechanism == "landlock":
-        row("  with guard by landlock, against that", times_as(guard, off), "times", "<= 1.15")
-    else:
-        row("  with guard by bwrap, more than that", median(g - o for g, o in zip(guard, off)), "ms", "<= 15")
-
-
 def held(rounds=15):
     """/bin/true as a movement, from the turn's first record to its last, with guard beside the same
-    without, in a home folder that is nearly empty and in one of 1,000 entries. Home, logs and working
-    directory lie side by side below the folder of temporary files, as in many a test."""
+    without, in a home folder of 1,000 entries. Home, logs and working directory lie side by side below
+    the folder of temporary files, as in many a test."""
     if b"landlock" not in subprocess.run([SEGUE, "doctor", "--quick"], capture_output=True, check=False).stdout:
         print("skipped: this kernel has no Landlock")
         return
     with Box() as box:
-        for name in ("work", ".ssh", ".cache", "config/segue"):
+        for name in ("work", ".ssh", ".cache", "config/segue", *(f"folder-{i}" for i in range(500))):
             os.makedirs(f"{box.dir}/home/{name}")
-        compare(box, rounds, "landlock", "a small home folder")
         for i in range(500):
-            os.mkdir(f"{box.dir}/home/folder-{i}")
             box.file(f"home/file-{i}", "")
-        compare(box, rounds, "landlock", "a home folder of 1,000 entries")
-        if shutil.which("bwrap"):
-            compare(box, rounds, "bwrap", "the same")
+        for mechanism in ("landlock", "bwrap") if shutil.which("bwrap") else ("landlock",):
+            box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": mechanism}}))
+            guard, off = in_turns(rounds, {"guard": lambda: turn_ms(box, "guard"), "off": lambda: turn_ms(box, "off")})
+            row("a turn without a sandbox", median(off), "ms")
+            if mechanism == "landlock":
+                row("  with guard by landlock, against that", times_as(guard, off), "times", "<= 1.15")
+            else:
+                row("  with guard by bwrap, more than that", median(g - o for g, o in zip(guard, off)), "ms", "<= 15")
 
 
 def tree(files=10000, rounds=9):
-    """What the two looks at a tree (before and after a call) cost, in a repository and without one, with
-    one file changed by the call; beside the same call in a folder of one file."""
+    """What one look at a tree costs: half of what a call takes more in a folder of many files, since it is
+    looked at before and after the call, than in a folder of one file."""
     with Box() as box:
         rule = {"condition": "when(exit == 0)", "next": "COMPLETE"}
         workflow = box.file("look.json", json.dumps({"name": "look", "movements": [
             {"name": "one", "command": ["sh", "-c", "echo more >>f0"], "rules": [rule]}]}))
 
-        def look_ms(folder):
-            took, used, _ = ran(SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", folder, env=box.env)
+        def call_s(name):
+            took = ran(SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", f"{box.dir}/{name}", env=box.env)[0]
             end = of_type(records(box.log_paths()[-1]), "call_end")[0]
             expect([f["path"] for f in end["files"]] == ["f0"], end.get("files"), end.get("note"))
-            return took * 1e3, used * 1e3
-        folders = [box.dir + "/" + name for name in ("one", "plain", "repository")]
-        for folder in folders:
-            fill(folder, 1 if folder is folders[0] else files, committed=folder is folders[2])
-        found = in_turns(rounds, {folder: lambda folder=folder: look_ms(folder) for folder in folders})
-        (bare, bare_cpu), *others = (map(min, zip(*took)) for took in found)
-        row("a call in a folder of one file", bare, "ms")
-        for where, (best, cpu) in zip(("without a repository", "in a repository"), others):
-            row(f"{files} files {where}: one comparison", (best - bare) / 2, "ms", "<= 50")
-            row("  its processor time", (cpu - bare_cpu) / 2, "ms")
+            return took
+        sides = {"one": 1, "plain": files, "repository": files}
+        for name, count in sides.items():
+            fill(f"{box.dir}/{name}", count)
+        repository(box, at=box.dir + "/repository")
+        one, plain, tracked = map(min, in_turns(rounds, {name: lambda name=name: call_s(name) for name in sides}))
+        row(f"{files} files without a repository: one comparison", (plain - one) / 2 * 1e3, "ms", "<= 50")
+        row(f"{files} files in a repository: one comparison", (tracked - one) / 2 * 1e3, "ms", "<= 50")

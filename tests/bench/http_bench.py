@@ -1,13 +1,10 @@
 """What a call of a model API costs (build, send, stream, parse, turn back, check), beside bare libcurl
 that fetches the same bytes from the same server on loopback: processor time of the client only, each
 measurement in a process of its own."""
-import asyncio
 import json
-import re
 import resource
-import threading
 
-from bench import PROBE, in_turns, ran, row
+from bench import PROBE, Constant, in_turns, ran, row
 from api_calls import SCHEMA, driven
 from fake_api import stream
 from support import expect
@@ -26,36 +23,12 @@ def answers():
         return b"".join(stream("anthropic", text, size=size))
     one = len(events(LINE, len(LINE))) - len(events("", 1))
     expect(events(VALUE, 13).count(b"data:") == 8, events(VALUE, 13))
-    bodies = [json.dumps(plain).encode(), events(VALUE, 13),
-              *(events(LINE * (size // one), len(LINE)) for size in (1_000_000, 10_000_000))]
-    return [b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" %
-            (b"text/event-stream" if body.startswith(b"event:") else b"application/json", len(body)) + body
-            for body in bodies]
-
-
-class Server(asyncio.Protocol):
-    """Answers /N with what stands there, as often as it is asked."""
-    says = ()
-
-    def connection_made(self, transport):
-        self.line, self.got = transport, b""
-
-    def data_received(self, data):
-        self.got += data
-        head, end, body = self.got.partition(b"\r\n\r\n")
-        length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
-        if end and len(body) == int(length[1] if length else 0):
-            self.got = b""
-            self.line.write(self.says[head[head.index(b"/") + 1] - ord("0")])
-
-
-def serve():
-    """Its port."""
-    loop = asyncio.new_event_loop()
-    Server.says = answers()
-    server = loop.run_until_complete(loop.create_server(Server, "127.0.0.1", 0, backlog=2000))
-    threading.Thread(target=loop.run_forever, daemon=True).start()
-    return server.sockets[0].getsockname()[1]
+    # The API's path stands behind each of them, but for the bare client.
+    bodies = {"/plain": ("application/json", json.dumps(plain).encode()),
+              "/events": ("text/event-stream", events(VALUE, 13)),
+              "/1mb": ("text/event-stream", events(LINE * (1_000_000 // one), len(LINE))),
+              "/10mb": ("text/event-stream", events(LINE * (10_000_000 // one), len(LINE)))}
+    return bodies | {path + "/v1/messages": body for path, body in bodies.items()}
 
 
 def call_us(url, in_flight, total, schema):
@@ -69,8 +42,8 @@ def call_us(url, in_flight, total, schema):
 
 def http(requests=20000, rounds=3):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    port = serve()
-    plain, events, one_mb, ten_mb = (f"http://127.0.0.1:{port}/{n}" for n in range(4))
+    at = Constant.serve(answers())
+    plain, events, one_mb, ten_mb = (at + path for path in ("/plain", "/events", "/1mb", "/10mb"))
     for flight in (1, 64, 1000):
         total = requests // flight * flight
         bare, ours, ours_events = map(min, in_turns(rounds, {  # the quietest: others work here too
