@@ -29,6 +29,7 @@ from support import BUILD, Failed, expect  # noqa: E402
 
 PROBE, EMPTY = BUILD + "/helpers/probe", BUILD + "/helpers/empty_probe"
 AT_ONCE = 16  # sessions of a daemon
+NOTHING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 def row(what, value, unit="", goal=""):
@@ -121,7 +122,7 @@ class Constant(asyncio.Protocol):
         length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
         if end and len(body) == int(length[1] if length else 0):
             self.got = b""
-            self.line.write(self.says[head.split(b" ")[1].decode()])
+            self.line.write(self.says.get(head.split(b" ")[1].decode(), NOTHING))
 
     @classmethod
     def serve(cls, bodies):
@@ -151,6 +152,9 @@ THREE = flow(movement("plan", "plan {task}", ("planned", "write")),
              movement("review", "review {previous_response}", ("good", "COMPLETE"), ("bad", "write")))
 THREE_REPLIES = [{"text": f"I did it.\n\n[{m.upper()}:1]", "movement": m, "times": 0}
                  for m in ("plan", "write", "review")]
+# Turns that a judge decides: two calls each.
+JUDGED = flow(movement("work", "Go on with {task}.", ("work is left", "work"), ("all is done", "COMPLETE")),
+              judge={"stages": ["structured_output"]})
 LOOP = flow(movement("work", "do it", ("done", "COMPLETE"), ("go on", "work"), bare_prompt=True,
                      pass_previous_response=False))
 

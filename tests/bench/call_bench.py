@@ -1,5 +1,6 @@
 """What one call costs apart from its provider: the start of a program and its end (spawn), its sandbox
 (held), looks at the folder it works in (tree); what the library's rooms cost (library)."""
+import itertools
 import json
 import os
 import re
@@ -9,7 +10,7 @@ from statistics import median
 
 from bench import PROBE, at, fill, in_turns, ran, row, times_as
 from support import BUILD, SEGUE, Box, expect, of_type, records
-from worktree_test import repository
+from worktree_test import git, repository
 
 # As a byte-pair tokenizer cuts, roughly: src/render/describe_tokens.c.
 TOKEN = re.compile(r"[A-Za-z]{1,8}|[0-9]{1,3}|\n *|  +|[^\sA-Za-z0-9]{1,4}")
@@ -110,3 +111,30 @@ def tree(files=10000, rounds=9):
         one, plain, tracked = map(min, in_turns(rounds, {name: lambda name=name: call_s(name) for name in sides}))
         row(f"{files} files without a repository: one comparison", (plain - one) / 2 * 1e3, "ms", "<= 50")
         row(f"{files} files in a repository: one comparison", (tracked - one) / 2 * 1e3, "ms", "<= 50")
+
+
+def worktree(files=10000, rounds=7):
+    """How long a session's worktree takes, from the record that asks for it to the one that says where
+    it is, beside `git worktree add` alone: both from the same commit."""
+    numbers = itertools.count()
+    with Box() as box:
+        fill(box.cwd, files)
+        repository(box)
+        workflow = box.file("w.json", json.dumps({"name": "w", "workspace": "worktree", "commit": "off", "movements": [
+            {"name": "test", "command": ["true"], "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}]}))
+
+        def bare():
+            path = f"{box.dir}/bare{next(numbers)}"
+            took = ran("git", "worktree", "add", "--quiet", "-b", os.path.basename(path), path, "HEAD",
+                       cwd=box.cwd, env=box.env)[0]
+            git(box, "worktree", "remove", "--force", path)
+            return took
+
+        def own():
+            ran(SEGUE, "run", workflow, "--cwd", box.cwd, "--logs", box.logs, env=box.env)
+            asked, made = of_type(records(box.log_paths()[-1]), "workspace")[:2]
+            git(box, "worktree", "remove", "--force", made["data"]["path"])
+            return at(made) - at(asked)
+        alone, ours = map(median, in_turns(rounds, {"alone": bare, "own": own}))
+        row(f"git worktree add alone, {files} files", alone * 1000, "ms")
+        row("  a session's worktree, against that", ours / alone, "times", "<= 1.3")

@@ -1,5 +1,5 @@
 """Sessions and their logs beside the least that anybody must do for them: one alone (session), many
-short ones at once (submit), groups (group), a worktree of their own (worktree)."""
+short ones at once (submit), groups (group)."""
 import contextlib
 import itertools
 import json
@@ -8,17 +8,13 @@ import random
 import re
 from statistics import median
 
-from bench import (AT_ONCE, PROBE, THREE, THREE_REPLIES, at, fill, flow, in_turns, load, memory_kib, movement,
+from bench import (AT_ONCE, JUDGED, PROBE, THREE, THREE_REPLIES, at, flow, in_turns, load, memory_kib, movement,
                    peak_mib, ran, row, run_words, times_as)
 from daemon import DaemonBox
-from support import BUILD, SEGUE, Box, expect, of_type, prompt_text, records
-from worktree_test import git, repository
+from group_test import syncs, syncs_of
+from support import SEGUE, Box, expect, of_type, prompt_text, records
 
-WIDTH = 8
 TEMPORARY = os.environ.get("TMPDIR", "/var/tmp")  # on a disk, unless one wants it elsewhere
-# Turns that a judge decides: two calls each.
-JUDGED = flow(movement("work", "Go on with {task}.", ("work is left", "work"), ("all is done", "COMPLETE")),
-              judge={"stages": ["structured_output"]})
 
 
 def judged_replies(turns, different=True):
@@ -54,7 +50,7 @@ def through_the_daemon(boxes, sessions, turns, workflow, replies, threads=AT_ONC
     return sessions * turns / took, sessions * turns / floor_s, spent / sessions, floor_ms / sessions
 
 
-def beside_bare_loops(rounds, goal, *words, **more):
+def beside_bare_loops(rounds, goal, part, *words, **more):
     """Prints the rates; the processor time of a session, and of one in the bare loop, of each round."""
     # Nothing is removed between two rounds: some file systems (ext4 without a journal) pass over
     # what was removed just now when they look for a place, a millisecond a file.
@@ -62,22 +58,8 @@ def beside_bare_loops(rounds, goal, *words, **more):
         ours, bare, *cpu = zip(*(through_the_daemon(boxes, *words, **more) for _ in range(rounds)))
     row(f"{words[0]} sessions of {words[1]} turns in a daemon: turns", median(ours), "a second", goal)
     row("  of the bare loop, the same files and syncs", median(bare), "a second")
-    row("  the daemon's part of that", times_as(ours, bare), "", ">= 0.80" if words[0] == AT_ONCE else ">= 0.50")
+    row("  the daemon's part of that", times_as(ours, bare), "", part)
     return cpu
-
-
-# ---- one session, and many ---------------------------------------------------------------------------
-
-def syncs(box, words):
-    """How often a run syncs its log, and its records."""
-    trace = box.dir + "/trace"
-    before = set(box.begun())
-    done = box.segue(*words, env={"SYNC_ORDER": trace, "LD_PRELOAD": BUILD + "/helpers/sync_order.so"})
-    expect(done.returncode == 0, done.stderr)
-    with open(trace, encoding="ascii") as f:
-        count = sum(line.startswith("sync-") and line.endswith(".ndjson\n") for line in f)
-    os.unlink(trace)
-    return count, records((set(box.begun()) - before).pop())
 
 
 def session(rounds=15, turns=300):
@@ -95,55 +77,46 @@ def session(rounds=15, turns=300):
         ratios = sorted(a / b for a, b in zip(ours, bare))
         row(f"{turns} judged turns", median(ours) * 1e3, "ms")
         row(f"against a bare loop ({ratios[0]:.2f} to {ratios[-1]:.2f})", median(ratios), "times", "<= 1.3")
-        count, log = syncs(box, words)
+        log = records(sample)
         calls = of_type(log, "call_start")
-        row(f"syncs of {len(calls)} calls", count, "", f"<= {len(calls) + 2}")
+        row(f"syncs of {len(calls)} calls", syncs(box, *words), "", f"<= {len(calls) + 2}")
         texts = [prompt_text(log, call) for call in calls] + [r["text"] for r in of_type(log, "call_end")]
-        row("log, against texts as sent and received", os.path.getsize(sample) / sum(
-            len(text.encode()) for text in texts), "times", "<= 1.3")
+        row("log, against texts as sent and received",
+            os.path.getsize(sample) / sum(len(text.encode()) for text in texts), "times", "<= 1.3")
         row("peak memory", peak_mib(SEGUE, *words, env=box.env, cwd=box.cwd), "MiB", "<= 16")
-    beside_bare_loops(5, "", AT_ONCE, turns, JUDGED, judged_replies(turns, False), threads=4)
+    beside_bare_loops(5, "", ">= 0.80", AT_ONCE, turns, JUDGED, judged_replies(turns, False), threads=4)
 
 
 def submit(sessions=1000, rounds=3):
     """Workflows of three movements, submitted by 8 clients. These are processes of their own: on few
     cores their time is in the rates, not in the daemon's time. The goal is five times what the
     fastest peer did beside it that makes each step durable (Restate, 1,020 a second)."""
-    cpu, bare_cpu = beside_bare_loops(rounds, ">= 5100", sessions, 3, THREE, THREE_REPLIES)
+    cpu, bare = beside_bare_loops(rounds, ">= 5100", ">= 0.50", sessions, 3, THREE, THREE_REPLIES)
     row("processor time of the daemon", median(cpu), "ms/session")
-    row("  of the bare loop", median(bare_cpu), "ms/session")
-    row("  above that loop's", median(c - b for c, b in zip(cpu, bare_cpu)), "ms/session", "<= 0.30")
+    row("  above the bare loop's", median(c - b for c, b in zip(cpu, bare)), "ms/session", "<= 0.30")
 
 
 # ---- groups ------------------------------------------------------------------------------------------
 
 RULES = [{"condition": "done"}, {"condition": "stuck"}]
-LOOK = "Look at {task} with care."
 
 
 def group_of(children, **more):
-    return flow({"name": "g", "parallel": children, **more, "rules": [
+    return flow({"name": "g", "parallel": [{"rules": RULES, **child} for child in children], **more, "rules": [
         {"condition": 'all("done")', "next": "COMPLETE"}, {"condition": 'any("stuck")', "next": "ABORT"}]})
 
 
-def children(count):
-    return [{"name": f"c{i}", "instruction": LOOK, "rules": RULES} for i in range(count)]
-
-
-def child_replies(count, below="g."):
-    return [{"text": f"Seen.\n[C{i}:1]", "movement": f"{below}c{i}", "times": 0} for i in range(count)]
-
-
-def rate(sessions, workflow, replies):
-    """Turns a second of sessions of WIDTH + 1 turns."""
+def rate(sessions, workflow, names):
+    """Turns a second of sessions of nine turns."""
+    replies = [{"text": f"Seen.\n[{name.rpartition('.')[2].upper()}:1]", "movement": name, "times": 0} for name in names]
     with DaemonBox() as box:
         box.serve("-n", str(AT_ONCE))
-        return sessions * (WIDTH + 1) / load(box, workflow, replies, sessions, 4)[0]
+        return sessions * 9 / load(box, workflow, replies, sessions, 4)[0]
 
 
 def with_open(items):
     """Memory of a run with so many items at work, each with the same short texts."""
-    part = {"name": "part", "pass_previous_response": False, "instruction": "Look at {item}.", "rules": RULES}
+    part = {"name": "part", "pass_previous_response": False, "instruction": "Look at {item}."}
     workflow = group_of([part], for_each=list(range(64)), concurrency=items)
     with DaemonBox() as box:
         process = box.start(*run_words(box, workflow, [{"text": "[PART:1]", "delay_ms": 60000, "times": 0}]))
@@ -153,47 +126,14 @@ def with_open(items):
 
 
 def group(sessions=400, rounds=3):
-    names = [f"c{i}" for i in range(WIDTH + 1)] + ["COMPLETE"]
-    line = flow(*(movement(name, LOOK, ("done", follows)) for name, follows in zip(names, names[1:])))
-    bare, groups = in_turns(rounds, {
-        "bare": lambda: rate(sessions, line, child_replies(WIDTH + 1, "")),
-        "groups": lambda: rate(sessions, group_of(children(WIDTH)), child_replies(WIDTH))})
+    """Groups of 8 children (nine turns, with the group's own), beside nine movements one after the other."""
+    names, look = [f"c{i}" for i in range(9)], "Look at {task} with care."
+    line = flow(*(movement(name, look, ("done", follows)) for name, follows in zip(names, names[1:] + ["COMPLETE"])))
+    wide = group_of([{"name": name, "instruction": look} for name in names[:8]])
+    bare, groups = in_turns(rounds, {"bare": lambda: rate(sessions, line, names),
+                                     "groups": lambda: rate(sessions, wide, ["g." + name for name in names[:8]])})
     row("turns through the daemon, one by one", median(bare), "a second")
-    row(f"  in groups of {WIDTH}", median(groups), "a second")
-    row("  that part", times_as(groups, bare), "", ">= 0.80")
+    row("  in groups of 8, of that", times_as(groups, bare), "", ">= 0.80")
     row("memory of an open item", median((with_open(64) - with_open(1)) / 63 for _ in range(rounds)), "KiB", "<= 32")
-    with Box() as box:
-        one, many = (syncs(box, run_words(box, group_of(children(n)), child_replies(n)))[0] for n in (1, 64))
+    one, many = syncs_of(1), syncs_of(64)
     row(f"syncs of 64 children that end together (of one: {one})", many, "", f"<= {one + 1}")
-
-
-# ---- worktrees ---------------------------------------------------------------------------------------
-
-def worktree(files=10000, rounds=7):
-    """How long a session's worktree takes, from the record that asks for it to the one that says where
-    it is, beside `git worktree add` alone: both from the same commit."""
-    numbers = itertools.count()
-    with Box() as box:
-        fill(box.cwd, files)
-        repository(box)
-        test = {"name": "test", "command": ["true"], "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}
-        workflow = box.file("w.json", json.dumps({"name": "w", "workspace": "worktree", "commit": "off",
-                                                  "movements": [test]}))
-
-        def bare():
-            path = f"{box.dir}/bare{next(numbers)}"
-            took = ran("git", "worktree", "add", "--quiet", "-b", os.path.basename(path), path, "HEAD",
-                       cwd=box.cwd, env=box.env)[0]
-            git(box, "worktree", "remove", "--force", path)
-            return took
-
-        def own():
-            ran(SEGUE, "run", workflow, "--cwd", box.cwd, "--logs", box.logs, env=box.env)
-            asked, made = of_type(records(box.log_paths()[-1]), "workspace")[:2]
-            git(box, "worktree", "remove", "--force", made["data"]["path"])
-            return at(made) - at(asked)
-        sides = {"alone": bare, "own": own}
-        in_turns(1, sides)  # warm
-        alone, ours = map(median, in_turns(rounds, sides))
-        row(f"git worktree add alone, {files} files", alone * 1000, "ms")
-        row("  a session's worktree, against that", ours / alone, "times", "<= 1.3")

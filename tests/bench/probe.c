@@ -333,8 +333,8 @@ static struct pollfd bare_start(struct bare_call *call, const char *shim) {
   return (struct pollfd){.fd = call->fds[BARE_STATUS], .events = POLLIN};
 }
 
-/* Takes in what the shim says: at the program's exit it is to end what is left. Returns true when it
- * has said its last word and the call is collected. */
+/* Takes in what the shim says: at the program's exit it is to end what is left. Returns true when
+ * it has said its last word and the call is collected. */
 static bool bare_step(struct bare_call *call) {
   struct shim_message m;
   siginfo_t info;

@@ -8,20 +8,18 @@ import subprocess
 import time
 from statistics import median
 
-from bench import EMPTY, in_turns, memory_kib, row
+from bench import EMPTY, JUDGED, in_turns, memory_kib, row
 from daemon import DaemonBox, Events
-from flow_bench import JUDGED
 from support import SEGUE, Box, expect
 
 HOUR_MS = 3600 * 1000
 
 
-def once_ms(words):
+def once_ms(*words):
     begin = time.perf_counter()
-    pid = os.posix_spawnp(words[0], words, os.environ,
-                          file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
-    _, status = os.waitpid(pid, 0)
-    expect(status == 0, words, "failed")
+    pid = os.posix_spawn(words[0], words, os.environ,
+                         file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+    expect(os.waitpid(pid, 0)[1] == 0, words, "failed")
     return (time.perf_counter() - begin) * 1e3
 
 
@@ -32,8 +30,8 @@ def starts(runs=101):
             f"      - {{condition: done, next: {f'step{i + 1}' if i < 9 else 'COMPLETE'}}}\n"
             f"      - {{condition: not done, next: step{i}}}\n" for i in range(10)))
         floor, version, lint = map(median, in_turns(runs, {
-            name: lambda words=words: once_ms(words) for name, words in (
-                ("empty", [EMPTY]), ("version", [SEGUE, "version"]), ("lint", [SEGUE, "lint", path]))}))
+            "empty": lambda: once_ms(EMPTY), "version": lambda: once_ms(SEGUE, "version"),
+            "lint": lambda: once_ms(SEGUE, "lint", path)}))
     row("an empty program", floor, "ms")
     row("segue version, against that", version / floor, "times", "<= 1.5")
     row("segue lint of 10 movements", lint / floor, "times", "<= 1.5")
@@ -56,37 +54,29 @@ def submit(box, count=1):
 
 
 def settle(box, count):
+    """The memory of a daemon that runs so many sessions, when it has come to rest."""
     box.until(lambda: box.get("/v1/health")["sessions"]["running"] == count, "they do not run")
     last = -1
     while last != (last := own_kib(box.process.pid)):
-        time.sleep(0.3)  # until its memory comes to rest
+        time.sleep(0.3)
     return last
 
 
-def idle():
+def memory(count):
+    """Of an idle daemon, of its sessions, and of those that it finds again after a crash."""
     with DaemonBox() as box:
-        took = []
-        for _ in range(5):
-            took.append(box.serve() * 1e3)
-            box.end()
-        row("start to READY, no session", median(took), "ms", "<= 30")
-        box.serve()
+        row("start to READY, no session", box.serve() * 1e3, "ms", "<= 30")
         empty = subprocess.Popen([EMPTY, "wait"], stdin=subprocess.PIPE)
-        floor = settle(box, 0)
-        row("idle, more than an empty program", (floor - own_kib(empty.pid)) / 1024, "MiB", "<= 4")
+        idle = settle(box, 0)
+        row("idle, more than an empty program", (idle - own_kib(empty.pid)) / 1024, "MiB", "<= 4")
         empty.communicate()
         box.end()
-        return floor
-
-
-def live(floor, count):
-    with DaemonBox() as box:
         box.serve("-n", str(count))
         submit(box, count)
-        row(f"memory of each of {count} live sessions", (settle(box, count) - floor) / count, "KiB", "<= 32")
+        row(f"memory of each of {count} live sessions", (settle(box, count) - idle) / count, "KiB", "<= 32")
         box.end(9)
         row(f"start to READY, {count} unfinished sessions", box.serve("-n", str(count)) * 1e3, "ms", "<= 1000")
-        row("memory of each, recovered", (settle(box, count) - floor) / count, "KiB", "<= 32")
+        row("memory of each, recovered", (settle(box, count) - idle) / count, "KiB", "<= 32")
         box.end(9)
 
 
@@ -106,9 +96,7 @@ def requests(watched, count=40000, at_once=100):
             for s in sockets:
                 s.sendall(request * at_once)
             for s in sockets:
-                left = length * at_once
-                while left > 0:
-                    left -= len(s.recv(1 << 20))
+                s.recv(length * at_once, socket.MSG_WAITALL)
         row("GET /v1/sessions/ID, 8 connections", count / (time.monotonic() - begin), "a second", ">= 5000")
         watchers = [Events(box, sid, last=1000) for _ in range(watched)]
         row(f"{watched} idle watchers", (settle(box, 1) - before) / 1024, "MiB", "<= 10")
@@ -120,5 +108,5 @@ def requests(watched, count=40000, at_once=100):
 def program(sessions=1000):
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     starts()
-    live(idle(), sessions)
+    memory(sessions)
     requests(sessions)

@@ -178,6 +178,14 @@ def a_failure_ends_its_siblings():
             expect(not os.path.exists(f"/proc/{int(pid.read())}"), "the program lives")
 
 
+def syncs(box, *words):
+    """How often a run of segue syncs its log."""
+    done = box.segue(*words, env=preload(SYNCS, {"SYNC_ORDER": box.dir + "/trace"}))
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    with open(box.dir + "/trace", encoding="utf-8", errors="replace") as trace:
+        return sum(line.startswith("sync-\t") and ".ndjson" in line for line in trace)
+
+
 def syncs_of(children):
     """Syncs of the log of a group whose children all answer at one moment."""
     group = {"name": "wide", "provider": "script", "judge": {"stages": ["phase1_tag"]},
@@ -188,12 +196,8 @@ def syncs_of(children):
     answers = [{"movement": f"w.c{i}", "text": f"[C{i}:1]", "delay_ms": 400}
                for i in range(children)]
     with Box() as box:
-        words = ["run", box.file("w.yaml", json.dumps(group)), "--scenario",
-                 box.file("w.json", json.dumps({"replies": answers})), "--logs", box.logs, "-t", "x"]
-        done = box.segue(*words, env=preload(SYNCS, {"SYNC_ORDER": box.dir + "/trace"}))
-        expect(done.returncode == 0, done.stdout, done.stderr)
-        with open(box.dir + "/trace", encoding="utf-8", errors="replace") as trace:
-            return sum(line.startswith("sync-\t") and ".ndjson" in line for line in trace)
+        return syncs(box, "run", box.file("w.yaml", json.dumps(group)), "--scenario",
+                     box.file("w.json", json.dumps({"replies": answers})), "--logs", box.logs, "-t", "x")
 
 
 def results_that_end_together_share_a_sync():
