@@ -131,8 +131,9 @@ def idle(server, seconds=20):
     with daemon(url, "--lease", "30s") as box:
         above = settle(box, 0) - files
         of_it = f"FROM pg_stat_database WHERE datname = '{name(url)}'"
+        time.sleep(seconds)  # the server counts late what its start has asked
         before, connections = map(int, server.sql("SELECT xact_commit, numbackends " + of_it).split("|"))
-        time.sleep(seconds)  # two renewals
+        time.sleep(seconds)  # two renewals of the lease
         statements = int(server.sql("SELECT xact_commit " + of_it)) - before
     row("an idle worker: statements", statements / seconds, "a second", "<= 1")
     row("  connections", connections, "", "<= 4")
