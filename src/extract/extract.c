@@ -108,8 +108,8 @@ static void extract_gap(struct extract_pass *p, size_t to) {
   p->gap_broken = false;
 }
 
-/* From i on, candidates no longer count as pieces of the broken value whose end is unknown, unless
- * that value may be the answer itself and its fence has not ended. */
+/* Leaves the broken value whose end is unknown: from i on, candidates no longer count as its
+ * pieces, unless it may be the answer itself and its fence has not ended. */
 static void extract_release(struct extract_pass *p, size_t i, bool fence_ends) {
   if (!fence_ends && extract_key_between(p, p->inside_start, i, true))
     return;
@@ -143,7 +143,8 @@ static bool list_breaks(const struct extract_pass *p, size_t i, size_t at) {
   return p->text[at] == '\\' && p->text[at + 1] == '"';
 }
 
-/* Candidates before `end` are pieces of the broken value at i; SIZE_MAX: its end is not known. */
+/* Makes candidates before `end` pieces of the broken value at i; SIZE_MAX means that its end is not
+ * known. */
 static void hide_inside(struct extract_pass *p, size_t i, size_t end, size_t fail) {
   p->inside_unclosed = end == SIZE_MAX;
   if (end == SIZE_MAX) {
@@ -189,7 +190,7 @@ static void broken_place(struct extract_pass *p, size_t i, enum jscan_code code,
     hide_inside(p, i, end, r->offset);
 }
 
-/* Goes on after a strict attempt at the bracket text[i] failed; returns where. */
+/* Goes on after a strict attempt at the bracket text[i] has failed. Returns where. */
 static size_t extract_broken(struct extract_pass *p, size_t i, enum jscan_code code,
                              const struct jscan_result *r) {
   bool object = p->text[i] == '{';

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A repaired candidate. One that passes the check is preferred, then the first found in the order
- * of places. */
+/* Holds a repaired candidate. One that passes the check is preferred, then the first found in the
+ * order of places. */
 struct fix {
   struct repair_result r;
   json_t *value; /* owned: r.value, or what was unwrapped from it */
@@ -103,7 +103,7 @@ static void fix_relocate(struct fix *f, const struct fix_copy *copy, size_t from
   f->r.repair_count++;
 }
 
-/* Ways to write the text anew before it is read, in the order in which they are tried. */
+/* These ways write the text anew before it is read, in the order in which they are tried. */
 static const struct fix_way {
   bool (*copy)(struct fix_copy *c, const char *text, size_t from, size_t limit);
   const char *name;

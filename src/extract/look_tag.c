@@ -8,9 +8,9 @@
 #include <emmintrin.h>
 #endif
 
-/* The reasoning markers of models in use: tags of DeepSeek, Qwen and many others, of Seed, of
+/* Lists the reasoning markers of models in use: tags of DeepSeek, Qwen and many others, of Seed, of
  * Mistral ([THINK]), of Kimi (white triangles), of the open-thought family, and the analysis
- * channel of the harmony format. Compared without regard to ASCII case. */
+ * channel of the harmony format. They are compared without regard to ASCII case. */
 static const struct marker {
   const char *open, *close[3];
   bool closer_is_next; /* the closer starts what follows, so it is not skipped */

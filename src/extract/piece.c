@@ -70,8 +70,8 @@ bool extract_key_between(const struct extract_pass *p, size_t from, size_t to, b
   return false;
 }
 
-/* The ways to count brackets: a broken piece breaks some of the rules that they rest on, so its end
- * is known only where all of them agree. */
+/* Names the ways to count brackets. A broken piece breaks some of the rules that they rest on, so
+ * its end is known only where all of them agree. */
 enum piece_reading { PIECE_STRINGS_AND_COMMENTS, PIECE_STRINGS, PIECE_PLAIN, PIECE_READINGS };
 
 /* Returns the offset after the string or comment at i, i itself if there is none. */
@@ -97,8 +97,8 @@ static size_t piece_opaque(const char *t, size_t n, size_t i, enum piece_reading
 }
 
 /* Returns the offset after the closer of the bracket at i, SIZE_MAX if the text ends first or a
- * closer is of another kind than its opener. *plain: no string or comment was passed, so all
- * readings agree. */
+ * closer is of another kind than its opener. Sets *plain if no string or comment was passed, so
+ * that all readings agree. */
 static size_t piece_closed(struct extract_pass *p, size_t i, enum piece_reading how, bool *plain) {
   char stack[JSCAN_DEPTH_MAX];
   const char *t = p->text;

@@ -45,8 +45,8 @@ static size_t word_at(const struct repair *r, size_t i, size_t to) {
   return mark ? 0 : len;
 }
 
-/* The last gate: returns true if a word in [from, to) is neither in the value nor reported as
- * noise. */
+/* Returns true if a word in [from, to) is neither in the value nor reported as noise: this is the
+ * last gate. */
 static bool repair_lost(const struct repair *r, size_t from, size_t to) {
   size_t next = 0;
   for (size_t i = from; i < to;) {
@@ -285,7 +285,7 @@ void repair_extra_bracket(struct repair *r, size_t at) {
   r->failed = r->failed || !(next >= r->n || repair_fence_at(r, next));
 }
 
-/* The progress in reading an object's members. */
+/* Holds the progress in reading an object's members. */
 struct members_reading {
   json_t *object;     /* borrowed */
   bool without_brace; /* it ends where the array around it does */
@@ -385,8 +385,8 @@ static void members_member(struct repair *r, struct members_reading *m) {
   r->failed = r->failed || r->i == at;
 }
 
-/* Reads members up to the closing brace, which is consumed; without_brace: up to what closes the
- * array around them. */
+/* Reads members up to the closing brace, which is consumed, or, with `without_brace`, up to what
+ * closes the array around them. */
 void repair_members(struct repair *r, json_t *object, bool without_brace) {
   struct members_reading m = {.object = object, .without_brace = without_brace, .comma = true};
   while (!m.closed && repair_more(r)) {

@@ -66,7 +66,7 @@ static char next_closer(struct repair *r, size_t i) {
   return found;
 }
 
-/* The progress in reading an array. */
+/* Holds the progress in reading an array. */
 struct array_reading {
   json_t *array; /* owned by the caller */
   char kind;

@@ -66,7 +66,7 @@ static size_t decode_escape(struct repair *r, size_t i, size_t end) {
   return i + 1;
 }
 
-/* A pattern or a formula keeps its backslashes. */
+/* Returns false for a pattern or a formula, which keeps its backslashes. */
 static bool no_letter_escapes(const struct repair *r, size_t i, size_t end) {
   for (; i + 1 < end; i++) {
     if (r->t[i] == '$')

@@ -1,9 +1,9 @@
-/* Judges a quote inside a string: is it the end of it? */
+/* Judges whether a quote inside a string is its end. */
 #include "extract/repair_internal.h"
 
 #include <string.h>
 
-/* a whole quoted run at i that ends the text: a key whose value was cut off */
+/* Returns true if a whole quoted run at i ends the text: it is a key whose value was cut off. */
 static bool quoted_last(struct repair *r, size_t i) {
   size_t len, k;
   enum repair_quote open = repair_quote_at(r, i, &len);
@@ -16,7 +16,7 @@ static bool quoted_last(struct repair *r, size_t i) {
   return k < r->n && repair_junk(r, k + len, false) >= r->n;
 }
 
-/* is there a line break in [i, j)? */
+/* Returns true if there is a line break in [i, j). */
 bool repair_line_break(const struct repair *r, size_t i, size_t j) {
   return j > i && memchr(r->t + i, '\n', j - i) != NULL;
 }
@@ -39,7 +39,7 @@ static bool literal_at(const struct repair *r, size_t i) {
   return false;
 }
 
-/* a whole quoted run at i that a comma, a closer or the end follows */
+/* Returns true if a comma, a closer or the end follows a whole quoted run at i. */
 static bool quoted_item_at(struct repair *r, size_t i) {
   size_t len, k, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
   enum repair_quote open = repair_quote_at(r, i, &len);
@@ -59,8 +59,8 @@ static bool quoted_item_at(struct repair *r, size_t i) {
   return k >= r->n || jscan_one_of(",]}", r->t[k]) || (k > after && starts_value(r, k));
 }
 
-/* words and no quote from i to a closer: a comment or an item without quotes, not the middle of a
- * string */
+/* Returns true if words and no quote stand from i to a closer: they are a comment or an item
+ * without quotes, not the middle of a string. */
 static bool words_then_closer(struct repair *r, size_t i) {
   size_t k = i, end = r->n - i > REPAIR_KEY_MAX ? i + REPAIR_KEY_MAX : r->n;
   while (k < end && (repair_word_byte(r->t[k]) || r->t[k] == ' ' || r->t[k] == '.'))
@@ -70,7 +70,8 @@ static bool words_then_closer(struct repair *r, size_t i) {
          repair_in(r, r->t[k] == '}' ? '{' : '[');
 }
 
-/* a comma and an unquoted key before `end`: ", b:"; returns the comma's offset or SIZE_MAX */
+/* Finds a comma and an unquoted key before `end`: ", b:". Returns the comma's offset, SIZE_MAX if
+ * there is none. */
 static size_t comma_key_before(const struct repair *r, size_t start, size_t end) {
   size_t k = end;
   while (k > start && repair_space(r, k - 1) == 1)
@@ -85,7 +86,8 @@ static size_t comma_key_before(const struct repair *r, size_t start, size_t end)
   return k > start && r->t[k - 1] == ',' ? k - 1 : SIZE_MAX;
 }
 
-/* an even number of quotes on this line speaks for quotes inside, an odd one for a lost quote */
+/* Returns true for an odd number of quotes on this line, which speaks for a lost quote; an even one
+ * speaks for quotes inside. */
 static bool odd_quotes(struct repair *r, const struct repair_reading *s) {
   size_t count = 0, len, k = s->open_at;
   for (; k < r->n && r->t[k] != '\n' && k - s->open_at < 2 * REPAIR_KEY_MAX; k++) {
@@ -98,7 +100,7 @@ static bool odd_quotes(struct repair *r, const struct repair_reading *s) {
   return count % 2;
 }
 
-/* before the white space and block comments that end at i */
+/* Returns the offset before the white space and block comments that end at i. */
 static size_t back(struct repair *r, size_t start, size_t i) {
   for (;;) {
     while (i > start && repair_space(r, i - 1) == 1)
@@ -138,15 +140,16 @@ enum repair_verdict repair_judge_key(struct repair *r, struct repair_reading *s,
   return REPAIR_PERHAPS;
 }
 
-/* what stands at u, after a closer that follows the string, allows the closer to be one */
+/* Returns true if what stands at u, after a closer that follows the string, allows the closer to be
+ * one. */
 bool repair_closer_fits(struct repair *r, size_t u) {
   size_t next = repair_junk(r, u, false);
   return next >= r->n || jscan_one_of(",]});", r->t[next]) || repair_line_break(r, u, next) ||
          repair_fence_at(r, next);
 }
 
-/* Is q rather the opening quote of what comes next, the string having lost its own? Then *end is
- * where it ended. */
+/* Returns true if q is rather the opening quote of what comes next, and the string has lost its
+ * own. Then *end is where the string ended. */
 static bool opens_next(struct repair *r, const struct repair_reading *s, size_t q, size_t *end) {
   bool member = s->place == REPAIR_MEMBER;
   size_t before = back(r, s->start, q);
@@ -175,7 +178,7 @@ static bool opens_next(struct repair *r, const struct repair_reading *s, size_t 
   return false;
 }
 
-/* a comma at `next` follows the quote */
+/* Judges a quote that a comma at `next` follows. */
 static enum repair_verdict judge_comma(struct repair *r, const struct repair_reading *s,
                                        size_t next) {
   size_t len, far = next;
@@ -198,7 +201,7 @@ static enum repair_verdict judge_comma(struct repair *r, const struct repair_rea
   return pair_open ? REPAIR_PERHAPS : REPAIR_END;
 }
 
-/* something else follows the quote of an item */
+/* Judges the quote of an item that something else follows. */
 static enum repair_verdict judge_item(struct repair *r, const struct repair_reading *s,
                                       size_t after, size_t next) {
   size_t len;
@@ -212,8 +215,8 @@ static enum repair_verdict judge_item(struct repair *r, const struct repair_read
   return REPAIR_INNER;
 }
 
-/* Is what follows at `next` behind a mark that ends a string: a semicolon for a comma, the end of a
- * tuple, a + before another string? */
+/* Returns true if a mark at `next` ends the string: a semicolon for a comma, the end of a tuple, a
+ * + before another string. */
 static bool mark_follows(struct repair *r, const struct repair_reading *s, size_t next) {
   size_t len;
   switch (r->t[next]) {

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* JSON's white space and what word processors and web pages put in its place */
+/* Returns the length of the white space at i: JSON's own, and what word processors and web pages
+ * put in its place. */
 size_t repair_space(const struct repair *r, size_t i) {
   if (i >= r->n)
     return 0;

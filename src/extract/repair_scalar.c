@@ -16,8 +16,8 @@ static bool ends_token(const struct repair *r, size_t i) {
          repair_quote_at(r, i, &len) != QUOTE_NONE;
 }
 
-/* "2 apples": text, unless what follows is a key or something else that can follow a number; and a
- * key, or a time of day, is none */
+/* Returns true if what follows makes it text, as in "2 apples", unless that is a key or something
+ * else that can follow a number. A key, or a time of day, is no number either. */
 static bool words_follow(struct repair *r, size_t end, size_t next) {
   if (next >= r->n)
     return false;
@@ -27,8 +27,8 @@ static bool words_follow(struct repair *r, size_t end, size_t next) {
          !memchr(r->t + end, '\n', next - end) && !repair_key_at(r, next) && r->t[next] != '-';
 }
 
-/* 1,234 as a value of a member, for a key cannot look like that: behind its last group. end itself
- * when none follows; 0 where the comma makes it text: 105,12 */
+/* Returns the offset after the last group of 1,234 as a member's value, since no key can look like
+ * that. Returns `end` itself if no group follows, 0 if the comma makes it text: 105,12. */
 static size_t behind_groups(struct repair *r, size_t end) {
   if (end + 1 >= r->n || r->t[end] != ',' || !repair_digit(r->t[end + 1]) ||
       repair_key_at(r, end + 1))
@@ -40,9 +40,9 @@ static size_t behind_groups(struct repair *r, size_t end) {
   return k == end ? 0 : k;
 }
 
-enum { NUMBER_BYTES = 380 }; /* of one that is mended */
+enum { NUMBER_BYTES = 380 }; /* those of a number that is mended */
 
-/* The number at [from, end) as JSON writes it, without what has no digits; its length. */
+/* Writes the number at [from, end) as JSON does, without what has no digits. Returns its length. */
 static size_t plain_number(const struct repair *r, size_t from, size_t end, bool grouped,
                            char copy[NUMBER_BYTES + 2]) {
   size_t n = 0, i = from;
@@ -74,7 +74,7 @@ static json_t *number_of(struct repair *r, const char *copy, size_t n) {
   return NULL;
 }
 
-/* 12", of which the first quote is missing */
+/* Returns true for the quote of 12", of which the first quote is missing. */
 static bool quote_behind(struct repair *r, size_t end) {
   if (end >= r->n || r->t[end] != '"' || repair_key_at(r, end))
     return false;
@@ -82,8 +82,8 @@ static bool quote_behind(struct repair *r, size_t end) {
   return after >= r->n || jscan_one_of(",]}", r->t[after]);
 }
 
-/* Numbers as people write them: +1, .5, 1., 2e, - at a cut. Anything else with digits in it (dates,
- * versions, leading zeros) is left for the caller to read as text. */
+/* Reads numbers as people write them: +1, .5, 1., 2e, - at a cut. Anything else with digits in it
+ * (dates, versions, leading zeros) is left for the caller to read as text. */
 json_t *repair_number(struct repair *r, enum repair_place place) {
   char copy[NUMBER_BYTES + 2];
   size_t from = r->i, end = from;
@@ -134,7 +134,8 @@ static char repair_lower(char c) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* the literal that text[i, end) is, in any case; a cut one when it ends the text */
+/* Returns the literal that text[i, end) is, in any case, also a cut one if it ends the text; NUL if
+ * it is none. */
 static char literal_of(const struct repair *r, size_t i, size_t end) {
   for (size_t w = 0; w < sizeof literals / sizeof *literals; w++) {
     size_t k = 0;
@@ -146,8 +147,8 @@ static char literal_of(const struct repair *r, size_t i, size_t end) {
   return '\0';
 }
 
-/* Where unquoted text that starts at i ends. Commas inside are kept when no key, closer or end
- * follows them. */
+/* Returns where unquoted text that starts at i ends. Commas inside are kept if no key, closer or
+ * end follows them. */
 static size_t bare_end(struct repair *r, size_t i, enum repair_place place) {
   size_t parens = 0, squares = 0, start = i, len;
   for (; i < r->n && repair_spend(r, 1); i++) {
@@ -199,7 +200,7 @@ static size_t bare_end(struct repair *r, size_t i, enum repair_place place) {
   return r->n;
 }
 
-/* word( value ): MongoDB's types and JSONP */
+/* Reads word( value ): MongoDB's types and JSONP. */
 static json_t *repair_call(struct repair *r) {
   size_t i = r->i, len;
   while (i < r->n && (repair_word_byte(r->t[i]) || r->t[i] == '.'))
@@ -243,8 +244,8 @@ static bool strict_literal(const struct repair *r, size_t from, size_t to) {
   return false;
 }
 
-/* The literal that the bare text [from, *stop) is, or begins with where something else follows that
- * is not its comma: true "b": 2. Then *stop is its end. */
+/* Returns the literal that the bare text [from, *stop) is, or begins with where something else
+ * follows that is not its comma: true "b": 2. Then *stop is its end. */
 static char literal_before(struct repair *r, size_t from, size_t *stop) {
   char literal = literal_of(r, from, *stop);
   size_t word = from, len;
@@ -270,7 +271,7 @@ static json_t *bare_literal(struct repair *r, size_t from, size_t end, char lite
   return literal == 'n' ? json_null() : json_boolean(literal == 't');
 }
 
-/* Bytes that may not be UTF-8. */
+/* Puts bytes, which may not be UTF-8. */
 static void put_words(struct repair *r, size_t from, size_t to) {
   for (size_t k = from; k < to;) {
     size_t len = utf8_decode(r->t + k, to - k, NULL);
@@ -279,7 +280,7 @@ static void put_words(struct repair *r, size_t from, size_t to) {
   }
 }
 
-/* half_quoted: only its first quote is missing */
+/* Takes text without quotes. `half_quoted` says that only its first quote is missing. */
 static json_t *bare_text(struct repair *r, size_t from, size_t stop, bool half_quoted) {
   repair_note(r, half_quoted ? "missing_quote" : "unquoted_value", from);
   if (memchr(r->t + from, '"', stop - from) || repair_unbalanced(r->t + from, stop - from)) {

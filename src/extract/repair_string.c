@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-/* before the white space, and what stop tells besides, that ends at i */
+/* Returns the offset before the white space, and the `stop` characters besides, that end at i. */
 static size_t string_back(const struct repair *r, size_t start, size_t i, char stop) {
   while (i > start && (repair_space(r, i - 1) == 1 || r->t[i - 1] == stop))
     i--;
   return i;
 }
 
-/* the line in the string before which its quote was lost, for it starts something new; SIZE_MAX for
- * none */
+/* Returns the line in the string before which its quote was lost, since it starts something new;
+ * SIZE_MAX if there is none. */
 static size_t lost_before_line(struct repair *r, const struct repair_reading *s) {
   for (size_t k = s->start; k < r->n; k++) {
     if (r->t[k] != '\n')
@@ -34,7 +34,7 @@ static size_t lost_before_line(struct repair *r, const struct repair_reading *s)
   return SIZE_MAX;
 }
 
-/* Do the closers in [from, to) close containers that are open, innermost first? */
+/* Returns true if the closers in [from, to) close containers that are open, innermost first. */
 static bool closes_open(const struct repair *r, size_t from, size_t to) {
   size_t depth = r->depth;
   for (size_t k = from; k < to && depth; k++) {
@@ -48,8 +48,8 @@ static bool closes_open(const struct repair *r, size_t from, size_t to) {
   return depth < r->depth;
 }
 
-/* the comma before `end` at which the next item or member starts on the same line, or end itself; a
- * comma of prose has a space behind it */
+/* Returns the comma before `end` at which the next item or member starts on the same line, or `end`
+ * itself. A comma of prose has a space after it. */
 static size_t lost_before_comma(struct repair *r, const struct repair_reading *s, size_t end) {
   for (size_t k = s->start; k < end; k++) {
     if (r->t[k] != ',')
@@ -63,8 +63,8 @@ static size_t lost_before_comma(struct repair *r, const struct repair_reading *s
   return end;
 }
 
-/* no quote ends it: the lost quote stood before a line that starts something new, or before the
- * closers that end the text, or the text itself is cut off */
+/* Returns where a string ends that no quote ends: the lost quote stood before a line that starts
+ * something new, or before the closers that end the text, or the text itself is cut off. */
 static size_t lost_end(struct repair *r, const struct repair_reading *s) {
   size_t line = lost_before_line(r, s);
   if (line != SIZE_MAX) {
@@ -88,7 +88,7 @@ static size_t lost_end(struct repair *r, const struct repair_reading *s) {
   return first;
 }
 
-/* "" and """ as delimiters; returns their length or 1 */
+/* Returns the length of "" or """ as a delimiter at i, 1 if neither is there. */
 static size_t quote_run(const struct repair *r, size_t i) {
   size_t k = i;
   while (k < r->n && k - i < 3 && r->t[k] == r->t[i])
@@ -103,8 +103,8 @@ static size_t quote_run(const struct repair *r, size_t i) {
   return 1;
 }
 
-/* Does the quote at k, the first inside a string, close something that nothing opened? Inches and
- * such stand behind a digit. */
+/* Returns true if the quote at k, the first inside a string, closes something that nothing opened.
+ * Inches and such stand after a digit. */
 static bool closes_only(const struct repair *r, const struct repair_reading *s, size_t k,
                         size_t len) {
   char before = k > s->start ? r->t[k - 1] : ' ', after = k + len < r->n ? r->t[k + len] : ' ';
@@ -134,8 +134,9 @@ static void note_inner_quotes(struct repair *r, const struct repair_reading *s, 
   }
 }
 
-/* Has a string without a trustworthy end swallowed what follows it? Then it holds a closer that it
- * did not open, or, where its quote is lost, a comma and the start of another value. */
+/* Returns true if a string without a trustworthy end has swallowed what follows it. Then it holds a
+ * closer that it did not open, or, where its quote is lost, a comma and the start of another
+ * value. */
 static bool repair_swallowed(const char *t, size_t n, bool lost) {
   if (repair_unbalanced(t, n))
     return true;
@@ -155,7 +156,8 @@ static bool repair_swallowed(const char *t, size_t n, bool lost) {
   return false;
 }
 
-/* A string in two or three quotes at r->i, with as many at its end; false when it is none. */
+/* Reads a string in two or three quotes at r->i, with as many at its end. Returns false if it is
+ * none. */
 static bool read_run(struct repair *r) {
   size_t run = quote_run(r, r->i);
   if (run < 2)
@@ -172,7 +174,7 @@ static bool read_run(struct repair *r) {
   return false;
 }
 
-/* The backslash at i: C:\dir\" may be the end of a string after all. */
+/* Looks at the backslash at i: C:\dir\" may be the end of a string after all. */
 static void look_at_escape(struct repair *r, struct repair_reading *s, size_t i) {
   size_t len;
   if (i + 2 >= r->n || s->escaped_end != SIZE_MAX ||
@@ -195,7 +197,7 @@ static void count_bracket(const struct repair *r, struct repair_reading *s, size
   }
 }
 
-/* The quote at i, of len bytes, which could close the string. */
+/* Looks at the quote at i, of `len` bytes, which could close the string. */
 static void look_at_quote(struct repair *r, struct repair_reading *s, size_t i, size_t len) {
   size_t next = repair_junk(r, i + len, false), missed = 0;
   enum repair_verdict v;
@@ -245,7 +247,8 @@ static void find_end(struct repair *r, struct repair_reading *s) {
   }
 }
 
-/* No quote was surely the end. False: it is the backslash before one, and all is read. */
+/* Settles the end when no quote was surely it. Returns false if it is the backslash before one:
+ * then all is read. */
 static bool settle_end(struct repair *r, struct repair_reading *s) {
   if (s->perhaps != SIZE_MAX) {
     s->end = s->perhaps;
@@ -265,7 +268,7 @@ static bool settle_end(struct repair *r, struct repair_reading *s) {
   return true;
 }
 
-/* A line break before the closing quote of a key is layout. */
+/* Trims a line break before the closing quote of a key: it is layout. */
 static void trim_key(struct repair *r, struct repair_reading *s) {
   size_t stop = string_back(r, s->start, s->end, ' ');
   if (repair_line_break(r, stop, s->end)) {

@@ -7,7 +7,8 @@
 
 enum { REF_HOPS = 8 };
 
-/* References inside the document by plain member names; escapes (~0, ~1) are not worth it here. */
+/* Follows references inside the document by plain member names; escapes (~0, ~1) are not worth it
+ * here. */
 const json_t *extract_schema_root(const json_t *doc) {
   const json_t *at = doc;
   for (int hop = 0; hop < REF_HOPS; hop++) {

@@ -3,7 +3,7 @@
 
 #include "extract/internal.h"
 
-/* Where what the text says begins, behind a closer of reasoning that was not opened. */
+/* Returns where what the text says begins, after a closer of reasoning that was not opened. */
 static size_t behind_stray_closer(struct str text) {
   size_t begin = 0;
   for (size_t i = 0; i < text.n; i++) {

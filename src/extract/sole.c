@@ -37,7 +37,8 @@ static struct str sole_trim(struct str s) {
   return s;
 }
 
-/* behind the reasoning section that s begins with; s itself when it begins with none */
+/* Returns what follows the reasoning section that s begins with, s itself if it begins with
+ * none. */
 static struct str skip_reasoning(struct str s) {
   size_t closed;
   if (s.n == 0 || !(s.p[0] == '<' || s.p[0] == '[' || s.p[0] == '\xE2') ||
@@ -46,7 +47,7 @@ static struct str skip_reasoning(struct str s) {
   return sole_trim((struct str){s.p + closed, s.n - closed});
 }
 
-/* Is it the name of what a fence around JSON may say that it holds? */
+/* Returns true if the name is of what a fence around JSON may say that it holds. */
 static bool is_json_kind(struct str name) {
   static const char *const kinds[] = {"json", "jsonc", "json5", "text", "txt", ""};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -55,7 +56,7 @@ static bool is_json_kind(struct str name) {
   return false;
 }
 
-/* s without the fence around it; false when none is */
+/* Takes the fence off s. Returns false if there is none. */
 static bool unwrap_fence(struct str *s, bool *foreign) {
   size_t ticks = 0, end = s->n, start;
   while (ticks < s->n && s->p[ticks] == s->p[0] && jscan_one_of("`~", s->p[0]))
@@ -73,12 +74,12 @@ static bool unwrap_fence(struct str *s, bool *foreign) {
   return true;
 }
 
-/* The elements that answers come in. */
+/* Lists the elements that answers come in. */
 static const char *const element_names[] = {"tool_call", "function_call", "answer", "json",
                                             "output",    "result",        "final",  "verdict"};
 enum { ELEMENT_NAMES = sizeof element_names / sizeof *element_names };
 
-/* Length of the start tag of such an element at the start of s, 0 when there is none. */
+/* Returns the length of the start tag of such an element at the start of s, 0 if there is none. */
 static size_t answer_element(struct str s) {
   for (size_t i = 0; i < ELEMENT_NAMES; i++) {
     size_t n = strlen(element_names[i]);
@@ -89,7 +90,7 @@ static size_t answer_element(struct str s) {
   return 0;
 }
 
-/* s without an element around it that answers come in */
+/* Takes an element that answers come in off s. Returns false if there is none. */
 static bool unwrap_element(struct str *s) {
   for (size_t i = 0; i < ELEMENT_NAMES; i++) {
     const char *name = element_names[i];
@@ -104,7 +105,7 @@ static bool unwrap_element(struct str *s) {
   return false;
 }
 
-/* The one value that s is, or NULL. */
+/* Returns the one value that s is, or NULL. */
 static json_t *value_alone(struct str s, bool *duplicate) {
   struct jscan js;
   struct jscan_result r = {0};
@@ -123,7 +124,7 @@ static json_t *value_alone(struct str s, bool *duplicate) {
   return r.value;
 }
 
-/* Takes v over; gives what it wraps, or v itself. */
+/* Returns what v wraps, or v itself. Takes v over. */
 static json_t *unwrap_value(json_t *v, bool *duplicate) {
   json_t *inner = NULL;
   if (json_is_array(v) && json_array_size(v) == 1) {
@@ -208,7 +209,8 @@ static bool read_alone(struct sole *s, struct str reply, const struct extract_ch
 
 /* --- a reply of words --- */
 
-/* Letters of words in [from, to), reasoning sections, elements and the names of fences apart. */
+/* Returns true if there are letters of words in [from, to), apart from reasoning sections, elements
+ * and the names of fences. */
 static bool has_words(struct str reply, size_t from, size_t to) {
   for (size_t i = from; i < to;) {
     char c = reply.p[i];
@@ -256,8 +258,8 @@ static struct str value_lead(struct str s) {
   return s;
 }
 
-/* Words that run up to a value make it a part of their sentence ("I cannot say {...}"); a colon
- * ends the sentence and hands the value over. */
+/* Returns true if a value is handed over. Words that run up to it make it a part of their sentence
+ * ("I cannot say {...}"); a colon ends the sentence and hands the value over. */
 static bool hands_over(struct str reply, size_t line, size_t from) {
   while (from > line && memchr(" \t\"'`*", reply.p[from - 1], 6) != NULL)
     from--;
@@ -265,8 +267,8 @@ static bool hands_over(struct str reply, size_t line, size_t from) {
   return str_ends(before, ":") || str_ends(before, "\xEF\xBC\x9A"); /* full-width */
 }
 
-/* Is this the line of a fence around something else than JSON, or one that makes the next line
- * somebody's words: a quotation, markup, a comment? */
+/* Returns true for the line of a fence around something other than JSON, or one that makes the next
+ * line somebody else's words: a quotation, markup, a comment. */
 static bool line_is_foreign(struct str line) {
   static const char *const marks[] = {">", ":::", ".. ", "/*", "<!"};
   line = sole_trim(line);
@@ -285,7 +287,7 @@ static bool line_is_foreign(struct str line) {
   return !is_json_kind(sole_trim(line));
 }
 
-/* The line that ends before `end`; *start: where it begins. */
+/* Returns the line that ends before `end`, and sets *start to where it begins. */
 static struct str line_before(struct str reply, size_t end, size_t *start) {
   size_t at = end > 0 ? end - 1 : 0; /* its newline */
   for (*start = at; *start > 0 && reply.p[*start - 1] != '\n';)
@@ -293,7 +295,7 @@ static struct str line_before(struct str reply, size_t end, size_t *start) {
   return (struct str){reply.p + *start, at - *start};
 }
 
-/* Is the line above, but for blank ones, one that shows or announces what is somebody else's?
+/* Returns true if the line above, blank ones apart, shows or announces what is somebody else's.
  * Fences around JSON do not part the two. */
 static bool is_below_foreign(struct str reply, size_t line) {
   bool near = true;
@@ -313,7 +315,8 @@ static bool is_below_foreign(struct str reply, size_t line) {
   return false;
 }
 
-/* Is a quotation, an element or a here-document open where the line `line` begins? */
+/* Returns true if a quotation, an element or a here-document is open where the line `line`
+ * begins. */
 static bool is_in_block(struct str reply, size_t line) {
   struct tag_blocks blocks = {0};
   struct str rest = {reply.p, line};
@@ -323,7 +326,7 @@ static bool is_in_block(struct str reply, size_t line) {
   return tag_blocks_open(&blocks);
 }
 
-/* Do the words before the value, on its line or above, make it somebody else's? */
+/* Returns true if the words before the value, on its line or above, make it somebody else's. */
 static bool is_foreign_value(struct str reply, size_t from) {
   size_t line = from;
   while (line > 0 && reply.p[line - 1] != '\n')
@@ -334,8 +337,8 @@ static bool is_foreign_value(struct str reply, size_t from) {
   return is_below_foreign(reply, line) || is_in_block(reply, line);
 }
 
-/* A value among words counts by its form, as a tag does: nothing but a lead-in before it on its
- * line, and no line of quotation or markup above. */
+/* Returns true if a value among words counts. It does so by its form, as a tag does: nothing but a
+ * lead-in before it on its line, and no line of quotation or markup above. */
 static bool stands_alone(struct str reply, size_t from) {
   size_t line = from;
   while (line > 0 && reply.p[line - 1] != '\n')
@@ -349,7 +352,7 @@ static bool stands_alone(struct str reply, size_t from) {
   return line == 0 || !line_is_foreign(line_before(reply, line, &above));
 }
 
-/* "Verdict:" hands a value over and says nothing about it. */
+/* Returns true for a lead-in: "Verdict:" hands a value over and says nothing about it. */
 static bool is_lead_in(struct str before) {
   before = value_lead(before);
   size_t n = tag_lead_in(before);
@@ -364,7 +367,7 @@ static bool is_lead_in(struct str before) {
   return before.n == 0;
 }
 
-/* Do words behind the value share its line, or take it back? */
+/* Returns true if words after the value share its line, or take it back. */
 static bool is_doubted(struct str reply, size_t to) {
   struct str rest = {reply.p + to, reply.n - to};
   const char *nl = memchr(rest.p, '\n', rest.n);
@@ -390,7 +393,7 @@ static bool is_mention(struct str reply, size_t from, size_t to) {
          has_words(reply, to, reply.n);
 }
 
-/* Text without white space and without the backslashes of an escape. */
+/* Puts text without white space and without the backslashes of an escape. */
 static void put_bare(struct buf *out, struct str text) {
   for (size_t i = 0; i < text.n; i++)
     if (text.p[i] != '\\' && extract_space(text.p, text.n, i) == 0)
@@ -407,7 +410,7 @@ static bool is_echo_text(struct str piece, struct str report) {
   return found;
 }
 
-/* As JSON says it: 1 and 1.0 are one number. */
+/* Compares two values as JSON does: 1 and 1.0 are one number. */
 static bool same_value(const json_t *a, const json_t *b) {
   int64_t work = EXTRACT_ECHO_WORK;
   return schema_value_equal(a, b, &work);
@@ -432,7 +435,7 @@ static bool stands_in_report(const struct extract_check *check, const json_t *va
   return found;
 }
 
-/* The first two answers that differ, into s->places; false when all are the same. */
+/* Puts the first two answers that differ into s->places. Returns false if all are the same. */
 static bool differing(struct sole *s, const struct extract_answers *answers) {
   for (size_t i = 1; i < answers->count; i++)
     if (!same_value(answers->items[0].value, answers->items[i].value)) {

@@ -28,8 +28,8 @@ static struct str line_at(const char *p, size_t n) {
 
 /* --- fences --- */
 
-/* The list markers that a line begins with, and the spaces about them ("  - 1. "): their length, 0
- * when there is none. */
+/* Returns the length of the list markers that a line begins with, and of the spaces around them (" 
+ * - 1. "); 0 if there are none. */
 static size_t list_markers(const char *p, size_t n) {
   size_t length = 0;
   for (;;) {
@@ -81,7 +81,7 @@ static bool fence_closed(const struct fence *fence, struct str line) {
          is_blank(line.p + at + run, line.n - at - run);
 }
 
-/* A reply that is one fence as a whole: what stands in it. */
+/* Returns what stands in a reply that is one fence as a whole, any other reply as it is. */
 static struct str without_fence(struct str text) {
   struct str first = line_at(text.p, text.n), rest;
   struct fence fence = fence_opened(first);
@@ -104,7 +104,7 @@ static struct str trim_end(struct str s) {
   return s;
 }
 
-/* The text up to the end of the last line that says something. */
+/* Returns the text up to the end of the last line that says something. */
 static struct str up_to_last_line(struct str text) {
   text = trim_end(text);
   while (text.n > 0) {
@@ -125,7 +125,8 @@ static bool has_byte_of(struct str s, const char *bytes) {
   return false;
 }
 
-/* Without a signature: the line "-- " and one of a few words that take nothing back. */
+/* Returns the text without a signature: the line "-- " and one of a few words that take nothing
+ * back. */
 static struct str without_signature(struct str text) {
   enum { SIGNATURE_BYTES = 40 };
   const char *nl = text.n > 0 ? memrchr(text.p, '\n', text.n) : NULL;
@@ -181,7 +182,7 @@ static bool is_offered(const struct tag_query *query, long number) {
   return false;
 }
 
-/* Does the last line that says something speak of the next one? */
+/* Returns true if the last line that says something speaks of the next one. */
 static bool is_pointed(const struct pass *pass) {
   return pass->said.n > 0 && (tag_points_below(pass->said, pass->query) ||
                               (pass->said_foreign && tag_shows_output(pass->said)));
@@ -213,16 +214,17 @@ static void take_line(struct pass *pass, size_t at, struct str line) {
   }
 }
 
-/* Only the byte behind it can make the mark at text[i] the closer of a reasoning section. */
+/* Returns true if the mark at text[i] may close a reasoning section: only the byte after it can
+ * make it a closer. */
 static bool may_close(struct str text, size_t i) {
   size_t after = i + (text.p[i] == '\xE2' ? 3 : 1);
   return after < text.n && (text.p[after] == '/' || text.p[after] == '|');
 }
 
-/* How many bytes of what stands at `at` a reasoning section takes away; SIZE_MAX: it never ends.
- * An opener counts at the start of its line. What stands before a closer without one was reasoning
- * too, but a line of the form in it still makes the last one doubtful: anybody can write a
- * closer. */
+/* Returns how many bytes of what stands at `at` a reasoning section takes away, SIZE_MAX if it
+ * never ends. An opener counts at the start of its line. What stands before a closer without one
+ * was reasoning too, but a line of the form in it still makes the last one doubtful: anybody can
+ * write a closer. */
 static size_t reasoning_at(struct pass *pass, size_t at, struct str line) {
   size_t indent = run_length(line.p, line.n, ' '), closed = 0;
   for (size_t i = 0; i < line.n; i++) {
@@ -322,7 +324,7 @@ static void find_mentions(struct str text, struct str name, struct tag_result *o
   }
 }
 
-/* Without the byte order mark at the start. */
+/* Returns the text without the byte order mark at its start. */
 static struct str without_mark(struct str text) {
   size_t mark = str_starts(text, "\xEF\xBB\xBF") ? 3 : 0;
   return (struct str){text.p + mark, text.n - mark};
@@ -354,7 +356,7 @@ void tag_read(struct str text, const struct tag_query *query, struct tag_result 
   find_mentions(text, query->name, out);
 }
 
-/* The line that ends at `to`, or the last one above it that says something. */
+/* Returns the line that ends at `to`, or the last one above it that says something. */
 static struct str line_above(struct str text, size_t to) {
   struct str above = up_to_last_line((struct str){text.p, to});
   const char *nl = above.n > 0 ? memrchr(above.p, '\n', above.n) : NULL;

@@ -16,7 +16,7 @@ static struct str above_skip(struct str s, size_t n) {
   return (struct str){s.p + n, s.n - n};
 }
 
-/* Without the space and the marks of bold, italic and code at both ends. */
+/* Returns the text without the space and the marks of bold, italic and code at both ends. */
 static struct str above_bare(struct str s) {
   while (s.n > 0 && memchr(" \t\r*_`", s.p[0], 6) != NULL)
     s = above_skip(s, 1);
@@ -25,7 +25,8 @@ static struct str above_bare(struct str s) {
   return s;
 }
 
-/* Length of the first of `marks` that `s` begins with (at_end: ends with), 0 for none. */
+/* Returns the length of the first of `marks` that `s` begins with (`at_end`: ends with), 0 for
+ * none. */
 static size_t above_one_of(struct str s, const char *const *marks, bool at_end) {
   for (size_t i = 0; marks[i]; i++)
     if (at_end ? str_ends(s, marks[i]) : str_starts(s, marks[i]))
@@ -33,7 +34,8 @@ static size_t above_one_of(struct str s, const char *const *marks, bool at_end) 
   return 0;
 }
 
-/* Is the part in the text, beginning with that byte? The case of ASCII letters does not count. */
+/* Returns true if the text holds the part, which begins with the byte `first`. The case of ASCII
+ * letters does not count. */
 static bool has_fold_from(struct str s, char first, const char *part) {
   const char *end = s.p + s.n, *at = s.p;
   for (; at < end && (at = memchr(at, first, (size_t)(end - at))) != NULL; at++)
@@ -51,7 +53,7 @@ static bool has_fold(struct str s, const char *part) {
 
 /* --- words --- */
 
-/* Length of the word at the start of `s`: letters, digits and apostrophes within. */
+/* Returns the length of the word at the start of `s`: letters, digits and apostrophes within. */
 static size_t word_length(struct str s) {
   size_t n = 0;
   while (n < s.n && (alpha(s.p[n]) || digit(s.p[n]) || (n > 0 && s.p[n] == '\'')))
@@ -85,7 +87,7 @@ static bool has_word_of(struct str s, const char *const *words) {
 
 /* --- a line that hands over the writer's own verdict --- */
 
-/* With these the writer speaks for himself. */
+/* With these words writers speak for themselves. */
 static const char *const self_words[] = {
     "judging",      "sure",       "certainly", "gladly",    "ok",    "okay",  "course",
     "absolutely",   "understood", "so",        "therefore", "thus",  "hence", "accordingly",
@@ -94,13 +96,13 @@ static const char *const self_words[] = {
     "daher",        "deshalb",    "somit",     "mein",      "meine", "ich",   "hier",
     "voici",        "donc",       "ainsi",     "mon",       "ma",    "je",    "mi",
     "entonces",     NULL};
-/* A verdict is called so, besides a lead-in. */
+/* These words name a verdict, besides a lead-in. */
 static const char *const noun_words[] = {"summary",    "results",        "findings", "verification",
                                          "analysis",   "recommendation", "changes",  "review",
                                          "evaluation", "requested",      "ask",      "asked",
                                          "final",      "condition",      "tests",    "bilan",
                                          "step",       "classification", "outcome",  NULL};
-/* A value is called so. */
+/* These words name a value. */
 static const char *const value_words[] = {"JSON", "object", "output", "response", "reply", NULL};
 /* These are in order only beside a word of the writer's own: "I would say". */
 static const char *const needy_words[] = {"required", "format", "would", "report", NULL};
@@ -121,13 +123,13 @@ static const char *const filler_words[] = {
     "ist",     "lautet",       "der",        "des",      "meiner",    "Prüfung",
     "est",     "le",           "la",         "de",       "revue",     "el",
     "es",      "por",          "lo",         "tanto",    "que",       NULL};
-/* Languages without spaces: pieces of a sentence, tried in this order. */
+/* These are pieces of sentences in languages without spaces, tried in this order. */
 static const char *const joined_words[] = {
     "以下が",       "以上より",   "よって",   "従って", "したがって", "ゆえに", "以下の通り",
     "以下のとおり", "次のとおり", "次の通り", "です",   "とします",   "します", "レビュー",
     "総合",         "は",         "を",       "の",     "的",         "如下",   "因此",
     "所以",         "审查",       "따라서",   NULL};
-/* A line with one of these is no verdict of now: a condition, or somebody's words. */
+/* A line with one of these is no verdict of now: it is a condition, or somebody else's words. */
 static const char *const other_words[] = {
     "if",    "unless", "once",     "assuming", "suppose",  "supposing", "had",    "were",   "wenn",
     "falls", "sobald", "si",       "says",     "said",     "wrote",     "writes", "should", "quote",
@@ -137,14 +139,15 @@ struct speaks {
   bool known, self, noun, needy;
 };
 
-/* Is `n` the end of a word, and not of a part of a file's name ("verdict.json")? */
+/* Returns true if `n` is the end of a word, and not of a part of a file's name ("verdict.json"). */
 static bool ends_name(struct str s, size_t n) {
   if (n == s.n || (s.p[0] & 0x80))
     return true;
   return !alpha(s.p[n]) && !(s.p[n] == '.' && n + 1 < s.n && alpha(s.p[n + 1]));
 }
 
-/* Is each word of `s` one with which a writer hands over a verdict? query NULL: a value. */
+/* Tells whether each word of `s` is one with which a writer hands over a verdict or, if `query` is
+ * NULL, a value. */
 static struct speaks speaks_of(struct str s, const struct tag_query *query) {
   static const char *const marks[] = {"、", "。", "，", "：", "“", "”", NULL};
   struct speaks out = {.known = true};
@@ -185,7 +188,7 @@ static struct speaks speaks_of(struct str s, const struct tag_query *query) {
   return out;
 }
 
-/* Behind the last mark that ends a clause, space following. */
+/* Returns what follows the last mark that ends a clause, with a space after it. */
 static struct str last_clause(struct str s) {
   static const char *const wide[] = {"、", "。", "，", "— ", "– ", NULL};
   for (size_t i = s.n; i-- > 0;) {
@@ -236,7 +239,7 @@ static const char *const pointers[] = {"next line",
                                        "siguiente línea",
                                        "다음 줄", /* French, Spanish, Korean */
                                        NULL};
-/* The same, unless the line names a verdict as well. */
+/* These do the same, unless the line names a verdict as well. */
 static const char *const loose_pointers[] = {"次のよう", "以下のよう", "以下の内容", NULL};
 
 /* A sentence that ends in one of these goes on below. */
@@ -247,7 +250,7 @@ static const char *const open_words[] = {
     "by",     "or",      "and",       "than", "either",   "neither", "without", "named",
     "namely", "follows", "following", "sagt", "schreibt", "lautet",  "dit",     "écrit",
     "dice",   "escribe", NULL};
-/* The same for one of these behind "the". */
+/* So does a sentence that ends in one of these after "the". */
 static const char *const open_nouns[] = {"line",   "tag",     "text", "string",
                                          "marker", "content", "word", NULL};
 static const char *const open_marks[] = {":", "：", ",", "、", "，", "(",   "[",   "{",
@@ -260,7 +263,7 @@ static size_t heading_marks(struct str line) {
   return n > 0 && n <= 6 && n < line.n && line.p[n] == ' ' ? n : 0;
 }
 
-/* "=== README.md ===": a text between two runs of a mark. */
+/* Returns a text between two runs of a mark: "=== README.md ===". */
 static struct str banner_text(struct str line) {
   char mark = line.n > 0 ? line.p[0] : '\0';
   size_t from = 0, to = line.n;
@@ -281,7 +284,7 @@ static bool has_letters(struct str line) {
   return false;
 }
 
-/* The word at the end of `s`. */
+/* Returns the word at the end of `s`. */
 static struct str last_word(struct str s) {
   size_t n = 0;
   while (n < s.n && (alpha(s.p[s.n - n - 1]) || s.p[s.n - n - 1] == '\''))
@@ -289,20 +292,21 @@ static struct str last_word(struct str s) {
   return (struct str){s.p + s.n - n, n};
 }
 
-/* "It follows." is whole; "The output follows." speaks of what is below. */
+/* Returns true for a pronoun: "It follows." is whole, but "The output follows." speaks of what is
+ * below. */
 static bool is_pronoun(struct str text) {
   static const char *const pronouns[] = {"it", "this", "that", NULL};
   return word_is_one_of(text, pronouns);
 }
 
-/* "blue it", but not "an example of it" or "they say it". */
+/* Returns true for "blue it", but not for "an example of it" or "they say it". */
 static bool ends_in_it(struct str text) {
   struct str word = last_word(text);
   struct str before = above_bare((struct str){text.p, text.n - word.n});
   return str_eq_fold(word, "it") && !word_is_one_of(last_word(before), open_words);
 }
 
-/* Does the line leave its sentence open, so that what is below ends it? */
+/* Returns true if the line leaves its sentence open, so that what is below ends it. */
 static bool leaves_open(struct str line) {
   static const char *const closed[] = {"follows", "following", NULL};
   static const char *const phrases[] = {"e.g.", "i.e.", "for example", "for instance", NULL};
@@ -321,7 +325,8 @@ static bool leaves_open(struct str line) {
          (word_is_one_of(word, open_nouns) && str_eq_fold(last_word(before), "the"));
 }
 
-/* "README.md", "`make test`", "(from README.md)": the line only names where the next is from. */
+/* Returns true if the line only names where the next one is from: "README.md", "`make test`",
+ * "(from README.md)". */
 static bool names_source(struct str line) {
   bool inner = false, span = line.n > 2 && line.p[0] == '`' && line.p[line.n - 1] == '`';
   if (span)
@@ -406,8 +411,8 @@ static bool is_prompt(struct str line) {
   return false;
 }
 
-/* "{quote}", "[code]", "\\begin{quote}", "#+BEGIN_SRC": an opener of markup, and no tag, no JSON
- * and no mark of what was left out. */
+/* Returns true for an opener of markup, such as "{quote}", "[code]", "\\begin{quote}" or
+ * "#+BEGIN_SRC", that is no tag, no JSON and no mark of what was left out. */
 static bool above_is_markup(struct str line) {
   char first = line.n > 3 ? line.p[0] : '\0', last = line.n > 0 ? line.p[line.n - 1] : '\0';
   if (str_starts(line, "\\begin") || str_starts(line, "#+"))
@@ -418,10 +423,10 @@ static bool above_is_markup(struct str line) {
          memchr(line.p, ':', line.n) == NULL && memchr(line.p, '"', line.n) == NULL;
 }
 
-/* "User: ...": a line of a conversation. */
+/* These begin a line of a conversation: "User: ...". */
 static const char *const speakers[] = {
     "user", "human", "assistant", "system", "tool", "agent", "bot", "observation", "Q", "A", NULL};
-/* "File: ...": what follows is out of it. */
+/* These name what the following text is out of: "File: ...". */
 static const char *const sources[] = {"file",   "from",   "subject", "command", "source",
                                       "stdout", "stderr", "quote",   "prompt",  NULL};
 
@@ -445,7 +450,7 @@ bool tag_shows_output(struct str line) {
   return is_prompt(text) || above_is_labelled(text, speakers) || above_is_markup(str_trim(line));
 }
 
-/* "- ", "12. " */
+/* Returns true for the mark of a list: "- ", "12. ". */
 static bool is_list_mark(struct str s) {
   size_t n = 0;
   s = str_trim(s);

@@ -30,7 +30,8 @@ static bool needs_no_end(struct str name) {
   return false;
 }
 
-/* "<name ...": the name of the element that the line opens and does not close; else empty. */
+/* Returns the name of the element that the line opens and does not close ("<name ..."), empty if
+ * there is none. */
 static struct str element_opened(struct str line) {
   line = str_trim(line);
   size_t n = 0;
@@ -52,7 +53,7 @@ static bool element_closed(struct str line, struct str name) {
   return false;
 }
 
-/* The word that ends a here-document which the line opens; else empty. */
+/* Returns the word that ends a here-document which the line opens, empty if there is none. */
 static struct str heredoc_opened(struct str line) {
   const char *at = memmem(line.p, line.n, LIT("<<"));
   size_t ticks = 0;
@@ -80,7 +81,7 @@ static void track_comment(struct tag_blocks *b, struct str line) {
   }
 }
 
-/* „ opens what “ closes; else “ opens. */
+/* Tracks quotation marks: „ opens what “ closes; else “ opens. */
 static void track_quotes(struct tag_blocks *b, struct str line) {
   for (; line.n > 0; line = blocks_skip(line, 1)) {
     if (line.p[0] == '"')

@@ -34,8 +34,8 @@ size_t tag_match(struct str text, struct str name, long *number) {
   return i + 1;
 }
 
-/* The line as far as it is parsed. Marks of bold, italic and code that are open: each a character
- * and how many of it are still to be closed. */
+/* Holds the line as far as it is parsed, and the marks of bold, italic and code that are open: each
+ * a character and how many of it are still to be closed. */
 struct form {
   struct str rest;
   struct {
@@ -65,7 +65,7 @@ static bool form_take_any(struct form *f, const char *const *texts) {
   return false;
 }
 
-/* A run of one mark closes open ones of the same kind and opens the rest. */
+/* Takes a run of one mark, which closes open ones of the same kind and opens the rest. */
 static bool form_mark(struct form *f) {
   char mark = f->rest.n > 0 ? f->rest.p[0] : '\0';
   size_t run = 0;
@@ -93,7 +93,7 @@ static bool form_mark(struct form *f) {
   return true;
 }
 
-/* Marks and a gap of visible spaces, in any order. */
+/* Takes marks and a gap of visible spaces, in any order. */
 static void form_gap(struct form *f) {
   static const char *const spaces[] = {" ", "\t", "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", NULL};
   size_t gap = 0;
@@ -127,7 +127,7 @@ static bool form_list_mark(struct form *f) {
   return true;
 }
 
-/* The number of marks, 0 for none. */
+/* Takes the marks of a heading. Returns their number, 0 for none. */
 static size_t form_heading(struct form *f) {
   size_t n = 0;
   while (n < f->rest.n && f->rest.p[n] == '#')
@@ -138,7 +138,7 @@ static size_t form_heading(struct form *f) {
   return n;
 }
 
-/* "Final verdict:", its marks and the gap behind it. */
+/* Takes "Final verdict:", its marks and the gap after it. */
 static bool form_lead_in(struct form *f) {
   struct form tried = *f;
   size_t n = tag_lead_in(tried.rest);
@@ -152,7 +152,7 @@ static bool form_lead_in(struct form *f) {
   return true;
 }
 
-/* "| Verdict |": the cells of a row before the one of the tag. */
+/* Takes the cells of a row before the one of the tag: "| Verdict |". */
 static bool form_cell(struct form *f) {
   form_gap(f);
   size_t n = tag_lead_in(f->rest);
@@ -194,7 +194,7 @@ static bool take_words(struct form *f, const struct tag_query *query, long numbe
   return false;
 }
 
-/* The words of rule `number`: bare, in parentheses or behind a dash. Nothing is taken when they are
+/* Takes the words of rule `number`: bare, in parentheses or after a dash. Takes nothing if they are
  * not there. */
 static void form_own_words(struct form *f, const struct tag_query *query, long number) {
   static const char *const openers[] = {"(", "\xEF\xBC\x88", NULL};
@@ -253,7 +253,7 @@ bool tag_line_read(struct str line, const struct tag_query *query, bool verdict,
   return f.rest.n == 0 && !f.bad && (f.open_count == 0 || !verdict);
 }
 
-/* "step", "Rule", and the gap behind it. */
+/* Takes "step" or "Rule", and the gap after it. */
 static void form_noun(struct form *f) {
   static const char *const nouns[] = {"step", "condition", "option", "number"};
   size_t n = tag_lead_in(f->rest);
@@ -264,7 +264,7 @@ static void form_noun(struct form *f) {
   form_gap(f);
 }
 
-/* All up to the last colon of the line. */
+/* Takes all up to the last colon of the line. */
 static bool form_any_words(struct form *f) {
   const struct str wide = STR("\xEF\xBC\x9A");
   for (size_t i = f->rest.n; i-- > 0;) {
@@ -278,8 +278,8 @@ static bool form_any_words(struct form *f) {
   return false;
 }
 
-/* Has the line any of the signs that end a lead-in: a colon, a dash, an arrow? Other languages have
- * their own, so a byte that is not ASCII counts. */
+/* Returns true if the line has any of the signs that end a lead-in: a colon, a dash, an arrow.
+ * Other languages have their own, so a byte that is not ASCII counts. */
 static bool can_lead_in(struct str line) {
   for (size_t i = 0; i < line.n; i++)
     if (line.p[i] == ':' || line.p[i] == '-' || (line.p[i] & 0x80))

@@ -93,7 +93,8 @@ size_t tag_lead_in(struct str text) {
   return longest;
 }
 
-/* Emoji of Unicode 15, without the quotation marks, brackets and digits of the same blocks. */
+/* Lists the emoji of Unicode 15, without the quotation marks, brackets and digits of the same
+ * blocks. */
 static const struct range {
   uint32_t first, last;
 } emoji[] = {
