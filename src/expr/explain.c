@@ -92,7 +92,7 @@ static bool set_place(struct finder *w, const struct path_step *place) {
   return true;
 }
 
-/* Puts the place of a reference; `exact`: only if it names one. */
+/* Puts the place of a reference; with `exact`, only if it names one. */
 static bool place_ref(struct finder *w, const struct eval_frame *f, const struct expr *e,
                       bool exact) {
   const struct path_step *place;

@@ -193,7 +193,7 @@ static struct expr *parse_clause(struct expr_parser *p) {
   bool call = false;
   struct expr *e = p->dialect == EXPR_WHEN ? parse_when_call(p, &call) : NULL;
   if (call) {
-    /* parsed, or not */
+    /* it was parsed, or an error is set */
   } else if (p->dialect == EXPR_WHEN && expr_accept(p, "(")) {
     e = expr_parse_or(p);
     if (e && !expr_accept(p, ")"))

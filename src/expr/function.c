@@ -274,7 +274,7 @@ static bool on_texts(struct eval *x, const struct expr *e, const struct value *a
   return expr_eval_work(x, e, piece.n / 64);
 }
 
-/* Functions of one or two values, which are evaluated first. */
+/* Calls functions of one or two values, which are evaluated first. */
 static bool on_values(struct eval *x, const struct eval_frame *f, const struct expr *e,
                       struct value *out) {
   struct value a, b = {0};

@@ -12,7 +12,7 @@ enum {
   TOLERANCE_DIGITS = 15 /* one part in 10^15 */
 };
 
-static u128 power(unsigned n) { /* of ten, n <= 38 */
+static u128 power(unsigned n) { /* ten to the power of n, n <= 38 */
   u128 p = 1;
   while (n--)
     p *= 10;

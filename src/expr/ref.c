@@ -63,7 +63,7 @@ static bool parse_index(struct expr_parser *p, struct expr *e) {
   return true;
 }
 
-/* The roots with parts: how many there must be, and what to write instead. */
+/* Lists the roots with parts: how many there must be, and what to write instead. */
 static const struct {
   const char *name;
   size_t least, most;

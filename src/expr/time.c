@@ -2,7 +2,7 @@
 #include "expr/eval.h"
 #include "schema/format.h"
 
-/* Days since 1970-01-01 of a proleptic Gregorian date. */
+/* Returns the days since 1970-01-01 of a proleptic Gregorian date. */
 static int64_t days_of(int year, int month, int day) {
   int64_t y = month <= 2 ? year - 1 : year;
   int64_t era = (y >= 0 ? y : y - 399) / 400, year_of_era = y - era * 400;

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { SHOWN_BYTES = 40 }; /* of a text, in an error */
+enum { SHOWN_BYTES = 40 }; /* the most of a text in an error */
 
 static struct value expr_bool(bool value) {
   return (struct value){.kind = VALUE_BOOL, .boolean = value};
@@ -191,7 +191,7 @@ static int order_of_texts(struct str a, struct str b) {
   if (expr_instant(a, &one) && expr_instant(b, &other))
     return expr_instant_compare(&one, &other);
   size_t n = a.n < b.n ? a.n : b.n;
-  int order = n ? memcmp(a.p, b.p, n) : 0; /* of UTF-8: by code point */
+  int order = n ? memcmp(a.p, b.p, n) : 0; /* UTF-8 is so in the order of code points */
   if (order == 0)
     return (a.n > b.n) - (a.n < b.n);
   return order < 0 ? -1 : 1;
