@@ -6,9 +6,9 @@
 
 enum { LEAF_LEVELS = 3 }; /* subschemas inside each other in one line */
 
-/* The standing of a place. In a branch of another (a form of it, what `then` adds) it is not all
- * that is said about the value: its type and its fields may be described elsewhere, and null may be
- * forbidden there. */
+/* Tells the standing of a place. A place in a branch of another (a form of it, what `then` adds) is
+ * not all that is said about the value: its type and its fields may be described elsewhere, and
+ * null may be forbidden there. */
 enum stand { STAND_ALONE, STAND_BRANCH, STAND_IN_BRANCH };
 
 enum presence { PRESENCE_NONE, PRESENCE_OPTIONAL, PRESENCE_REQUIRED };
@@ -21,7 +21,7 @@ struct shown {
 
 struct telling {
   struct describer d; /* first: the phrases know no more */
-  struct buf path;    /* of the place being shown: "a.b[]" */
+  struct buf path;    /* the place being shown: "a.b[]" */
   struct buf nulls;
   struct map null_paths;
   struct shown *shown; /* by identity */
@@ -59,7 +59,7 @@ static void put_forms(struct describer *d, const struct op *op, struct buf *out)
   }
 }
 
-/* Types and constraints of a place that fits on one line. */
+/* Puts the types and constraints of a place that fits on one line. */
 static bool prompt_head(struct describer *d, struct place place, const struct outline *outline,
                         enum stand stand, struct buf *out) {
   const struct op *forms = describe_type_forms(outline);

@@ -30,7 +30,7 @@ static void put_key(struct buf *out, bool *first, void *at) {
   buf_puts(out, ":");
 }
 
-/* Members that are schemas; others (the lists of `dependencies`) as they are. */
+/* Puts members that are schemas; others (the lists of `dependencies`) stay as they are. */
 static void put_map(const struct compact *c, const json_t *map) {
   bool first = true;
   buf_puts(c->out, "{");

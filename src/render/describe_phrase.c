@@ -116,7 +116,7 @@ static void listing_count(struct listing *l, enum word word, uint64_t count) {
   list_word(l, word, number);
 }
 
-/* Takes the argument. */
+/* Lists a word with its argument, which it takes. */
 static void list_text(struct listing *l, enum word word, struct buf *argument) {
   list_word(l, word, argument->p ? argument->p : "");
   buf_deinit(argument);
@@ -343,7 +343,7 @@ static void list_op(struct listing *l, const struct op *op, const struct op *typ
   }
 }
 
-/* Keywords about strings that are not checked, or not always. */
+/* Lists keywords about strings that are not checked, or not always. */
 static void list_hints(struct listing *l, const struct outline *outline) {
   static const struct {
     const char *keyword;

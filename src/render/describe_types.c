@@ -19,7 +19,7 @@ struct types {
   struct place *queue; /* named places still to be shown */
   size_t queue_count, queue_capacity;
   bool counting;      /* the first of two passes: nothing is kept but the uses */
-  struct buf comment; /* of the place being shown, until there is a line's end for it */
+  struct buf comment; /* that of the place being shown, until there is a line's end for it */
 };
 
 enum { ONE_LINE = -1 }; /* instead of an indent */
@@ -88,7 +88,7 @@ static void enqueue(struct types *t, struct place place) {
   t->queue[t->queue_count++] = place;
 }
 
-/* True if the place is done with: its name was put, or it was counted before. */
+/* Returns true if the place is done with: its name was put, or it was counted before. */
 static bool put_name(struct types *t, struct place place, bool nested, struct buf *out) {
   uint32_t identity = outline_identity(&t->d.walk, place);
   struct named *named = named_at(t, identity);

@@ -8,7 +8,7 @@
 
 enum {
   ATTEMPTS_MAX = 20000, /* choices of forms in one example */
-  FORMS_TRIED = 64,     /* of one anyOf or oneOf */
+  FORMS_TRIED = 64,     /* in one anyOf or oneOf */
   INSIDE_ITSELF = 3     /* how often a structure may stand inside itself, where it must */
 };
 

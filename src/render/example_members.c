@@ -54,7 +54,7 @@ struct members_filling {
   struct array_wanted wanted;
   json_t *array;
   uint32_t contains;  /* index of the op whose items are being made */
-  uint64_t contained; /* of them so far */
+  uint64_t contained; /* how many of them so far */
   unsigned *variant;
 };
 

@@ -7,7 +7,7 @@
 
 enum {
   SEEDS = 120,        /* samples of one pattern */
-  WHOLE_SEARCHES = 8, /* of them so many in all lengths */
+  WHOLE_SEARCHES = 8, /* so many of them in all lengths */
   EXTRAS = 18,        /* lengths */
   NUMBER_STEPS = 400  /* multiples */
 };
@@ -21,7 +21,7 @@ struct wanted {
   bool untyped;
 };
 
-/* Values that formats accept; '#' is a digit that varies. */
+/* Lists values that formats accept; '#' is a digit that varies. */
 static const char *const samples[][2] = {
     {"date", "2000-01-1#"},
     {"date-time", "2000-01-1#T12:00:00Z"},
@@ -177,8 +177,8 @@ static json_t *try_pattern(struct maker *m, struct place place, const struct wan
   return value;
 }
 
-/* Samples of all patterns one after the other: each is looked for anywhere, if it has no anchors.
- * */
+/* Tries samples of all patterns one after the other: each is looked for anywhere, if it has no
+ * anchors. */
 static json_t *try_together(struct maker *m, struct place place, const struct outline *outline,
                             unsigned *variant) {
   struct buf text = {0};
@@ -277,7 +277,7 @@ static double whole_number(double number) { /* towards 0; large numbers are whol
   return number > -9e15 && number < 9e15 ? (double)(int64_t)number : number;
 }
 
-/* Multiples from the lower bound upwards, from the upper one downwards, or around 0. */
+/* Tries multiples from the lower bound upwards, from the upper one downwards, or around 0. */
 static json_t *try_multiples(struct maker *m, struct place place, const struct number_bounds *b,
                              double step, bool integer, unsigned *variant) {
   double from = 0;

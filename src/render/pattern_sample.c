@@ -78,7 +78,7 @@ static bool put_one_of(struct sampler *s, const struct sample_set *set) {
   return false;
 }
 
-/* A guess by the property's name; the check says if it was right. */
+/* Guesses by the property's name; the check says if that was right. */
 static void add_property(const struct ecma_member *member, struct sample_set *set) {
   static const struct {
     const char *name; /* NULL: any that begins with `initial` */
@@ -156,7 +156,7 @@ static bool sample_group(struct sampler *s, const struct ecma_node *node) {
   return true;
 }
 
-/* As often as its bounds and the seed say. */
+/* Repeats a part as often as its bounds and the seed say. */
 static bool sample_repeat(struct sampler *s, const struct ecma_node *node) {
   size_t n = node->min, more = SIZE_MAX;
   if (node->max != ECMA_NO_END)

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Controls, line and paragraph separators, marks without width, and what turns the direction of a
- * text. */
+/* Returns true for controls, line and paragraph separators, marks without width, and what turns the
+ * direction of a text. */
 static bool unseen(uint32_t cp) {
   return cp < 0x20 || (cp >= 0x7f && cp <= 0x9f) || cp == 0xad || cp == 0x61c ||
          (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
@@ -16,7 +16,8 @@ static bool unseen(uint32_t cp) {
          (cp >= 0xe0000 && cp <= 0xe007f);
 }
 
-/* Three or more in a row can open or close a code fence. */
+/* Returns the length of a code fence, 0 if there is none: three or more marks in a row can open or
+ * close one. */
 static size_t fence_length(const char *p, size_t n) {
   size_t i = 0;
   while (i < n && p[i] == *p)
