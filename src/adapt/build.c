@@ -7,7 +7,7 @@
 enum {
   COMPARED_MAX = 1000, /* JSON values of an alternative that is looked for among the others */
   INLINE_MAX = 500,    /* JSON values of a definition that is copied to get its own description */
-  NAME_BYTES_MAX = 56, /* of the name of a definition */
+  NAME_BYTES_MAX = 56, /* the most of a definition's name */
   PRODUCT_MAX = 64     /* alternatives of one place, multiplied out */
 };
 
@@ -30,8 +30,8 @@ static void plan_branches(struct adapter *a, uint32_t plan, const struct plan_br
   a->out->plans[plan].count = (uint32_t)count;
 }
 
-/* Takes the list of schemas. A single one stands for itself, and gets title and description if it
- * has none. */
+/* Joins a list of schemas, which it takes. A single one stands for itself, and gets title and
+ * description if it has none. */
 static struct built sums_join(struct adapter *a, json_t *list, const struct plan_branch *branches,
                               const struct adapt_view *view, struct adapt_words *words) {
   size_t count = json_array_size(list);
@@ -134,7 +134,8 @@ static struct built build_groups(struct adapter *a, const struct adapt_view *vie
 
 /* --- types --- */
 
-/* `own`: the entry is the place itself, not the one which holds it. */
+/* Builds a place that takes any value. `own` says that the entry is the place itself, not the one
+ * that holds it. */
 static struct built any_value(struct adapter *a, uint32_t entry, bool own,
                               struct adapt_words *words) {
   static const char *const all[] = {"object", "array", "string", "number", "boolean", "null"};
@@ -216,7 +217,8 @@ static struct built build_parts(struct adapter *a, const struct sum *sum,
   return sums_join(a, list, branches, view, words);
 }
 
-/* Returns the first entry. A `true` has no place of its own: for it, the schema that holds it. */
+/* Returns the first entry or, for a `true`, which has no place of its own, the schema that holds
+ * it. */
 static uint32_t first_entry(const struct adapter *a, const struct adapt_view *view) {
   return view->flat.count ? view->flat.items[0].entry : a->place;
 }
@@ -394,7 +396,7 @@ static uint32_t unit_of(struct adapter *a, const struct sum *sum) {
     return UINT32_MAX;
   }
   if (built.plan != PLAN_NONE && a->out->plans[built.plan].kind == PLAN_OPEN)
-    unit->plan = built.plan; /* of a place further up */
+    unit->plan = built.plan; /* that of a place further up */
   else if (built.plan != PLAN_NONE)
     a->out->plans[unit->plan] = a->out->plans[built.plan];
   return index;

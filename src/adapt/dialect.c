@@ -1,8 +1,8 @@
 /* Holds the table of dialects: what each provider takes of JSON Schema. */
 #include "adapt/internal.h"
 
-/* Rules from: the providers' documentation of structured outputs, and the schema transformers of
- * their SDKs. */
+/* The rules come from the providers' documentation of structured outputs, and from the schema
+ * transformers of their SDKs. */
 
 #define NUMBERS                                                                                    \
   (KEEP(K_MINIMUM) | KEEP(K_MAXIMUM) | KEEP(K_EXCLUSIVE_MINIMUM) | KEEP(K_EXCLUSIVE_MAXIMUM))

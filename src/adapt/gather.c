@@ -111,7 +111,7 @@ static size_t property_add(struct adapter *a, struct adapt_view *view, struct ma
   return index;
 }
 
-/* The names that an entry's patternProperties are about, compiled once for all properties. */
+/* Holds the names that an entry's patternProperties are about, compiled once for all properties. */
 struct name_patterns {
   struct pattern *compiled[ADAPT_BRANCHES_MAX];
   const json_t *schemas[ADAPT_BRANCHES_MAX];
@@ -190,7 +190,7 @@ bool adapt_gather_properties(struct adapter *a, struct adapt_view *view) {
   return !adapter_stopped(a);
 }
 
-/* Properties that have no name in the schema. */
+/* Gathers properties that have no name in the schema. */
 bool adapt_gather_extra(struct adapter *a, struct adapt_view *view) {
   bool said = false;
   bool additional = false; /* then all that has no name is evaluated */
@@ -241,7 +241,8 @@ bool adapt_gather_extra(struct adapter *a, struct adapt_view *view) {
   return true;
 }
 
-/* `list`: of the first items; `rest`: of those after. By draft. */
+/* Finds the schemas of an entry's items, by draft: `list` is for the first ones, `rest` for those
+ * after. */
 static void items_of(const struct adapter *a, uint32_t entry, const json_t **list,
                      const json_t **rest) {
   *list = adapt_value_of(a, entry, "prefixItems");
@@ -252,7 +253,7 @@ static void items_of(const struct adapter *a, uint32_t entry, const json_t **lis
   }
 }
 
-/* unevaluatedItems, where no part says what the items are. */
+/* Returns unevaluatedItems, where no part says what the items are. */
 static const json_t *loose_items(const struct adapter *a, const struct adapt_view *view) {
   const json_t *list, *rest, *loose = NULL;
   for (uint32_t i = 0; i < view->flat.count; i++) {

@@ -135,7 +135,7 @@ static bool active(const struct limits_place *place, const char *definition) {
   return false;
 }
 
-/* Objects and arrays inside each other, through references, each cycle once. */
+/* Measures objects and arrays inside each other, through references, each cycle once. */
 static void nesting(struct measure *m, const json_t *schema, size_t level,
                     const struct limits_place *up) {
   const json_t *one, *list = json_object_get(schema, "properties");

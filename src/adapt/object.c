@@ -153,7 +153,7 @@ static enum extra extra_kind(const struct object_build *o) {
   return view->property_count || view->types & T_ARRAY ? EXTRA_PAIRS : EXTRA_ONLY_PAIRS;
 }
 
-/* Counts of properties are counts of pairs, where pairs are all there is. */
+/* Turns counts of properties into counts of pairs, where pairs are all there is. */
 static void count_pairs(struct object_build *o, json_t *pairs) {
   for (size_t i = 0; i < o->view->word_count; i++) {
     struct view_word word = o->view->words[i];
@@ -222,7 +222,7 @@ static void extras(struct object_build *o, enum extra kind, struct adapt_plan *p
   }
 }
 
-/* Consumes `o`. */
+/* Finishes the object. Consumes `o`. */
 static struct built object_finish(struct object_build *o, const struct adapt_plan *plan) {
   struct adapter *a = o->a;
   bool required = adapt_has(a, ADAPT_ALL_REQUIRED) || json_array_size(o->required) > 0;

@@ -42,7 +42,7 @@ static const struct plan_member *member_of(const struct adapt_plan *plan, const 
 
 /* --- back --- */
 
-/* Pairs into an object; false if it is no list of pairs. */
+/* Turns pairs into an object. Returns false if it is no list of pairs. */
 static bool pairs_back(struct turning *t, uint32_t plan, const json_t *pairs, json_t *out) {
   const json_t *pair;
   size_t i;
@@ -129,7 +129,7 @@ static json_t *enum_back(const struct adapt_plan *plan, const json_t *value) {
   return turn_keep(value);
 }
 
-/* Sticks if the check itself failed. */
+/* Returns true if the branch holds. If the check itself failed, that sticks. */
 static bool branch_holds(struct turning *t, enum schema_status status) {
   if (status == SCHEMA_TOO_COMPLEX && !stopped(t))
     t->status = ADAPT_TOO_COMPLEX;
@@ -264,7 +264,7 @@ enum adapt_status adapt_reverse(const struct adapted *adapted, const json_t *ans
 
 /* --- telling branches apart --- */
 
-/* The number in "/anyOf/12" below the root; SIZE_MAX if the entry is none of these. */
+/* Returns the number in "/anyOf/12" below the root, SIZE_MAX if the entry is none of these. */
 static size_t branch_index(const struct schema *shapes, size_t entry) {
   static const char under[] = "/anyOf/";
   const struct schema_entry *e = &shapes->entries[entry];

@@ -22,7 +22,7 @@ static bool has_null(const json_t *list, bool types) {
   return false;
 }
 
-/* {"type":"string"} to {"type":["string","null"]}, with null among the enum's values */
+/* Turns {"type":"string"} into {"type":["string","null"]}, with null among the enum's values. */
 static json_t *null_listed(json_t *schema) {
   json_t *type = json_object_get(schema, "type"), *values = json_object_get(schema, "enum");
   json_t *only = json_object_get(schema, "const");
@@ -83,7 +83,7 @@ static bool format_kept(const struct adapter *a, const char *format) {
   return false;
 }
 
-/* Does llama.cpp's converter take it, and get it right? */
+/* Returns true if llama.cpp's converter takes the pattern and gets it right. */
 static bool pattern_plain(const char *pattern) {
   size_t n = strlen(pattern);
   if (n < 2 || pattern[0] != '^' || pattern[n - 1] != '$' || pattern[n - 2] == '\\')
@@ -133,7 +133,7 @@ static bool keeps(const struct adapter *a, const struct view_word *word, unsigne
   return true;
 }
 
-/* Bounds of integers that do not include themselves, as ones that do. */
+/* Puts bounds of integers that do not include themselves as ones that do. */
 static bool inclusive(struct adapter *a, json_t *schema, const struct view_word *word,
                       unsigned types) {
   bool lower = word->id == K_EXCLUSIVE_MINIMUM;
@@ -243,7 +243,8 @@ static json_t *scalar_options(struct adapter *a, const struct adapt_view *view, 
   return schema;
 }
 
-/* Arrays and objects become their JSON text; the list of those is the plan's. */
+/* Returns the options with arrays and objects as their JSON text; the list of those is the
+ * plan's. */
 static json_t *options_as_text(const struct adapt_view *view, json_t **texts) {
   json_t *values = json_array(), *one;
   size_t i, length;

@@ -29,7 +29,7 @@ const json_t *adapt_value_of(const struct adapter *a, uint32_t entry, const char
   const json_t *value = json_object_get(schema, name);
   if (!value || !adapt_keyword_of(a, entry, name))
     return NULL;
-  /* until 2019-09 a reference pushed everything beside it aside */
+  /* Until 2019-09 a reference pushed everything beside it aside. */
   bool aside = adapt_draft_of(a, entry) == DIALECT_07 && strcmp(name, "$ref") != 0 &&
                json_is_string(json_object_get(schema, "$ref"));
   return aside ? NULL : value;

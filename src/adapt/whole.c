@@ -12,7 +12,8 @@ struct whole {
   bool wrapped;
 };
 
-/* "#", or below $defs, then the place in its document. Percent-encoded where a URI needs it. */
+/* Returns "#", or a place below $defs, then the place in its document, percent-encoded where a URI
+ * needs it. */
 static char *whole_place(struct whole *w, uint32_t entry, uint32_t document) {
   const struct schema *s = w->a->out->canonical;
   struct buf place = {0}, out = {0};
@@ -58,7 +59,7 @@ static void reference_rewrite(struct whole *w, uint32_t entry, json_t *copy) {
   }
 }
 
-/* `copy` is a deep copy of `value`, which belongs to the canonical schema. */
+/* Rewrites `copy`, a deep copy of `value`, which belongs to the canonical schema. */
 static void whole_rewrite(struct whole *w, const json_t *value, json_t *copy) {
   uint32_t entry;
   size_t i;

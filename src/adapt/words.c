@@ -20,7 +20,7 @@ void adapt_words_add(struct adapt_words *words, const char *format, ...) {
   buf_append(&words->text, one, (size_t)n);
 }
 
-/* free() it; NULL: too long to put into words. */
+/* Returns the value as a text to be freed, NULL if it is too long to put into words. */
 static char *words_value(const json_t *value) {
   size_t length;
   if (adapt_size(value, ADAPT_VALUE_BYTES) > ADAPT_VALUE_BYTES)
@@ -33,7 +33,7 @@ static char *words_value(const json_t *value) {
   return text;
 }
 
-/* The words before and after the value; without `after` the value is not shown. */
+/* Lists the words before and after the value; without `after` the value is not shown. */
 static const struct {
   enum keyword_id id;
   const char *before, *after;
