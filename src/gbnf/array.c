@@ -1,4 +1,4 @@
-/* Arrays: tuples, then items that are all alike. */
+/* Makes arrays: tuples, then items that are all alike. */
 #include "gbnf/internal.h"
 
 enum { CONTAINS_MAX = 20 };
@@ -47,7 +47,7 @@ static struct gb_set item_set(struct gb *g, const struct gb_shape *s, size_t ind
   return gb_set_of(atoms, count);
 }
 
-struct tuple { /* of the array being written */
+struct tuple { /* that of the array being written */
   const struct gb_shape *shape;
   const char *name;
   size_t prefix;

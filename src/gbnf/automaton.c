@@ -1,4 +1,4 @@
-/* Patterns to one deterministic automaton: each part becomes an NFA and a DFA over groups of
+/* Makes one deterministic automaton of patterns: each part becomes an NFA and a DFA over groups of
  * characters that no part tells apart; then all parts and the length run side by side. */
 #include "gbnf/internal.h"
 
@@ -171,7 +171,7 @@ static bool step_add(struct builder *b, struct nfa *n, struct move step, uint32_
   return gb_spend(b->g, 1);
 }
 
-/* Steps that match `node` and go on at `then`; *from is the first. Made from the end. */
+/* Makes the steps that match `node` and go on at `then`, from the end. Sets *from to the first. */
 static bool steps_of(struct builder *b, struct nfa *n, const struct gb_regex *node, uint32_t then,
                      uint32_t *from) {
   switch (node->kind) {
@@ -211,7 +211,7 @@ static bool steps_of(struct builder *b, struct nfa *n, const struct gb_regex *no
     for (uint32_t i = 0; i < node->min; i++) {
       if (!steps_of(b, n, node->left, at, &copy))
         return false;
-      if (copy == at) /* of nothing */
+      if (copy == at) /* a repetition of nothing */
         break;
       at = copy;
     }

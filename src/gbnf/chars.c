@@ -1,4 +1,4 @@
-/* Sets of characters, and how JSON spells them. */
+/* Works on sets of characters, and spells them as JSON does. */
 #include "gbnf/internal.h"
 
 #include <stdio.h>
@@ -83,7 +83,7 @@ static void put_char(struct buf *out, uint32_t c) {
     buf_printf(out, "%c", (char)c);
 }
 
-/* Characters that stand for themselves in a JSON string. */
+/* Makes the characters that stand for themselves in a JSON string. */
 static const struct gb_node *raw(struct gb *g, const struct gb_chars *chars) {
   static const struct gb_range plain[] = {{0x20, 0x21}, {0x23, 0x5b}, {0x5d, LAST}};
   struct buf out = {0};

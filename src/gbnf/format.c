@@ -1,4 +1,4 @@
-/* Formats as patterns: whatever one matches, the asserting validator takes. */
+/* Holds formats as patterns: whatever one matches, the asserting validator takes. */
 #include "gbnf/internal.h"
 
 #define TIME                                                                                       \

@@ -1,4 +1,4 @@
-/* The whole converter: from a schema to a grammar and a list. */
+/* Converts a schema to a grammar and a list. */
 #include "gbnf/internal.h"
 
 #include <assert.h>

@@ -42,7 +42,7 @@ static void find_good(struct writer *w) {
   }
 }
 
-/* States that no string tells apart get one leader. */
+/* Gives one leader to the states that no string tells apart. */
 static bool minimise(struct writer *w) {
   size_t n = w->a->states, atoms = w->a->atoms, classes = 0;
   if (n > GB_MINIMISE_MAX)

@@ -1,4 +1,4 @@
-/* Strings and values as the model may write them. */
+/* Makes strings and values as the model may write them. */
 #include "gbnf/internal.h"
 
 #include <assert.h>
@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Writes a string as JSON. `ascii`: all beyond ASCII as \u escapes. *foreign: there was some. */
+/* Writes a string as JSON; with `ascii`, all beyond ASCII as \u escapes. Sets *foreign if there was
+ * some. */
 static void escape(struct buf *out, const char *text, size_t length, bool ascii, bool *foreign) {
   const char *short_forms = "\"\"\\\\\bb\ff\nn\rr\tt";
   for (size_t i = 0, n; i < length; i += n) {
@@ -50,8 +51,8 @@ const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t l
   return node;
 }
 
-/* Makes a number. It equals a value however it is written; here it is its shortest decimals, and an
- * integer also with ".0". */
+/* Makes a number. It equals a value however it is written; here it is written in its shortest
+ * decimals, an integer also with ".0". */
 static const struct gb_node *number_literal(struct gb *g, const json_t *value, bool integers) {
   char text[64];
   if (json_is_integer(value)) {
@@ -69,7 +70,7 @@ static const struct gb_node *number_literal(struct gb *g, const json_t *value, b
     }
   }
   const struct gb_node *node = gb_word(g, text);
-  /* Exact as a double, too. */
+  /* It is exact as a double, too. */
   bool exact = !json_is_integer(value) || (json_integer_value(value) <= 9007199254740992 &&
                                            json_integer_value(value) >= -9007199254740992);
   if (!integers && exact && !strpbrk(text, ".eE"))

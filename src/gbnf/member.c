@@ -1,4 +1,5 @@
-/* Members of objects: what a name's value must match, and the names that no schema spells out. */
+/* Makes members of objects: what a name's value must match, and the names that no schema spells
+ * out. */
 #include "gbnf/internal.h"
 
 #include <assert.h>
@@ -11,7 +12,7 @@ struct atoms {
   bool never;
 };
 
-/* Adds a schema. `by`: what negates it; NULL: nothing does. */
+/* Adds a schema. `by` is what negates it, NULL if nothing does. */
 static bool atom_add(struct gb *g, struct atoms *atoms, const json_t *schema,
                      const struct gb_link *by) {
   uint32_t entry;
@@ -42,7 +43,7 @@ static bool pattern_has(struct gb *g, const char *pattern, size_t pattern_length
   return result == PATTERN_MATCH;
 }
 
-/* A name in question: a known one, or all those that match the same patterns. */
+/* Holds a name in question: a known one, or all those that match the same patterns. */
 struct name_question {
   const char *name; /* NULL: any other */
   size_t length;
@@ -65,7 +66,7 @@ static bool question_matches(struct gb *g, const struct name_question *q,
   return false;
 }
 
-/* Adds what one schema says; *covered: it says something. */
+/* Adds what one schema says. Sets *covered if it says something. */
 static bool ask(struct gb *g, const struct name_question *q, const struct gb_link *spec,
                 struct atoms *atoms, bool *covered) {
   json_t *patterns = (json_t *)spec->patterns;
@@ -173,7 +174,7 @@ struct naming {
   bool none;         /* no name is possible */
 };
 
-/* Constraints of propertyNames, as far as they are about a plain string. */
+/* Gathers the constraints of propertyNames, as far as they are about a plain string. */
 static bool names_constraints(struct gb *g, const struct gb_shape *s, struct naming *n) {
   for (const struct gb_link *link = s->names; link; link = link->next) {
     uint32_t entry;

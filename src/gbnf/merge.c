@@ -159,7 +159,7 @@ static void merge_bounds(struct gb_shape *shape, const json_t *const *have, uint
   }
 }
 
-/* Keywords that say something about one type each. */
+/* Merges keywords that say something about one type each. */
 static bool merge_plain(struct gb *g, struct gb_shape *shape, const json_t *const *have,
                         uint32_t entry, uint32_t scope) {
   bool integral = false, ok = true;

@@ -1,4 +1,4 @@
-/* Grammar nodes, rules by name, and the rules that every grammar may use. */
+/* Makes grammar nodes, rules by name, and the rules that every grammar may use. */
 #include "gbnf/internal.h"
 
 #include <assert.h>

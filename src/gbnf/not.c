@@ -1,4 +1,4 @@
-/* Schemas that must not match: the ways not to match one are the branches of a choice. */
+/* Negates schemas that must not match: the ways not to match one are the branches of a choice. */
 #include "gbnf/internal.h"
 
 #include <assert.h>
@@ -22,8 +22,8 @@ static void way_add(struct ways *ways, struct way way) {
     ways->items[ways->count++] = way;
 }
 
-/* The ways to negate a keyword. Those that say nothing about a value, or only beside another
- * keyword, are left out; what is not in the table cannot be negated. */
+/* Lists the ways to negate keywords. Keywords that say nothing about a value, or only beside
+ * another keyword, are left out; what is not in the table cannot be negated. */
 enum way_kind { WAY_INEXACT, WAY_LEFT_OUT, WAY_ONE, WAY_MEMBERS, WAY_ITEMS };
 static const uint8_t kinds[KEYWORD_COUNT] = {
     [K_ID] = WAY_LEFT_OUT,
@@ -202,7 +202,7 @@ static void follow_limit(struct gb_shape *shape, const struct way *way, uint32_t
   }
 }
 
-/* Schemas that must not match either. */
+/* Follows schemas that must not match either. */
 static bool follow_schemas(struct gb *g, struct gb_shape *shape, uint32_t entry,
                            const struct way *way, uint32_t reason, const char *keyword) {
   struct target target;

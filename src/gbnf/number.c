@@ -1,4 +1,4 @@
-/* Numbers within bounds, as plain decimals, digit by digit.
+/* Makes numbers within bounds, as plain decimals, digit by digit.
  *
  * A decimal that is compared with a bound as text is later compared as a double. Rounding keeps the
  * order, so a text that is not below an included bound is not below it as a double. It may meet an
@@ -96,7 +96,7 @@ static bool is_zero(const struct digits_of *d) {
   return d->whole == 1 && !d->fraction && d->digits[0] == '0';
 }
 
-/* Makes the nearest whole number within a bound. `up`: a minimum. */
+/* Makes the nearest whole number within a bound. `up` says that it is a minimum. */
 static void make_whole(struct digits_of *d, bool up, bool exclusive) {
   bool part = d->fraction > 0;
   d->fraction = 0;
@@ -115,7 +115,7 @@ static void make_whole(struct digits_of *d, bool up, bool exclusive) {
   d->negative = negative && !is_zero(d);
 }
 
-struct magnitudes {                   /* of magnitudes */
+struct magnitudes {                   /* bounds of magnitudes */
   const struct digits_of *low, *high; /* high NULL: none */
   bool low_out, high_out;             /* excluded */
   bool integral;
@@ -299,7 +299,7 @@ static void note_multiples(struct gb *g, const struct gb_shape *shape, bool *int
   }
 }
 
-/* The bounds of a shape, written out. */
+/* Holds the bounds of a shape, written out. */
 struct written_bounds {
   struct digits_of low, high;
   bool has_low, has_high;
@@ -314,8 +314,8 @@ static void note_bound(struct gb *g, const struct gb_shape *shape, bool minimum,
   gb_note(g, shape->number_entry, keyword, why);
 }
 
-/* Integers beyond 64 bits become doubles, which may be rounded to a bound that they must not meet:
- * such a bound is held as if it were included. */
+/* Includes large bounds. Integers beyond 64 bits become doubles, which may be rounded to a bound
+ * that they must not meet: such a bound is held as if it were included. */
 static void include_large(struct gb *g, const struct gb_shape *shape, bool minimum,
                           const struct digits_of *d, bool *out) {
   enum { EXACT_DIGITS = 18 };
@@ -335,7 +335,7 @@ static void read_bounds(struct gb *g, const struct gb_shape *shape, bool integra
     digits_of_value(shape->minimum, &b->low);
   if (b->has_high)
     digits_of_value(shape->maximum, &b->high);
-  /* Bounds too small to be written out: 0 is on one side of them. */
+  /* Bounds may be too small to be written out: 0 is on one side of them. */
   double low = json_number_value(shape->minimum), high = json_number_value(shape->maximum);
   if (b->has_low && is_zero(&b->low) && low != 0)
     b->low_out = low > 0;
@@ -419,7 +419,8 @@ static int by_number(const void *a, const void *b) {
   return schema_value_compare(*(const json_t *const *)a, *(const json_t *const *)b);
 }
 
-/* Makes the shape between two numbers that are kept out; NULL: there is no such number. */
+/* Makes the shape between two numbers that are kept out; NULL means that there is no such
+ * number. */
 static struct gb_shape between(const struct gb_shape *shape, const json_t *low,
                                const json_t *high) {
   struct gb_shape s = *shape;

@@ -1,4 +1,4 @@
-/* Objects: the members that a schema names, in its order, then further ones. */
+/* Makes objects: the members that a schema names, in its order, then further ones. */
 #include "gbnf/internal.h"
 
 struct object_member {
@@ -111,8 +111,8 @@ static bool make_members(struct gb *g, struct object *o, const struct gb_link *c
   return true;
 }
 
-/* Objects of a named type whose properties are listed have no others, where the schema says nothing
- * about others. */
+/* Returns true if an object is closed. Objects of a named type whose properties are listed have no
+ * others, where the schema says nothing about others. */
 static bool is_closed(const struct gb_shape *s, size_t declared) {
   bool lists = false;
   if (!(s->named & T_OBJECT) || s->names || s->min_members.value > declared)

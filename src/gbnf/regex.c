@@ -1,4 +1,4 @@
-/* Patterns as trees over the character sets of one language; refuses what no automaton can
+/* Turns patterns into trees over the character sets of one language; refuses what no automaton can
  * express. */
 #include "gbnf/internal.h"
 #include "schema/ecma.h"

@@ -1,4 +1,4 @@
-/* Nonterminals: sets of schemas that one value must match. */
+/* Makes nonterminals: sets of schemas that one value must match. */
 #include "gbnf/internal.h"
 
 #include <assert.h>

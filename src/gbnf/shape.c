@@ -1,4 +1,4 @@
-/* Choices are made, one after the other, until plain shapes are left. */
+/* Makes choices, one after the other, until plain shapes are left. */
 #include "gbnf/internal.h"
 
 static bool gb_set_is_never(struct gb *g, const struct gb_set *set, unsigned levels);
@@ -6,7 +6,8 @@ static bool gb_set_is_never(struct gb *g, const struct gb_set *set, unsigned lev
  * is unknown. */
 static bool gb_shape_is_never(struct gb *g, const struct gb_shape *shape, unsigned levels);
 
-/* Contradictions that show without looking further down. */
+/* Removes types by contradictions that show without looking further down. Returns false if none is
+ * left. */
 static bool alive(struct gb_shape *shape) {
   if (shape->minimum && shape->maximum) {
     int order = schema_value_compare(shape->minimum, shape->maximum);

@@ -1,4 +1,4 @@
-/* Strings: free ones by their length, constrained ones through one automaton. */
+/* Makes strings: free ones by their length, constrained ones through one automaton. */
 #include "gbnf/internal.h"
 
 #include <inttypes.h>
@@ -170,7 +170,7 @@ static const char *rule_name(const struct gb_shape *s, const char *name) {
   return format && gb_format_pattern(format, &whole) ? format : name;
 }
 
-/* The same constraints make the same rule, if nothing was listed on the way. */
+/* Makes a string. The same constraints make the same rule, if nothing was listed on the way. */
 const struct gb_node *gb_string(struct gb *g, const struct gb_shape *s, const char *name) {
   struct buf key = {0};
   const struct gb_node *node = NULL;

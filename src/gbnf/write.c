@@ -1,4 +1,4 @@
-/* From nodes to the text of a grammar, without rules that derive nothing or are never reached. */
+/* Writes nodes as the text of a grammar, without rules that derive nothing or are never reached. */
 #include "gbnf/internal.h"
 
 #include <stdio.h>
