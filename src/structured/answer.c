@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NEAR_BYTES = 24 }; /* of the text around a place where it breaks */
+enum { NEAR_BYTES = 24 }; /* what is shown of the text where it breaks */
 
 /* Returns a string of any bytes, cut to ANSWER_TEXT_MAX; what is not UTF-8 becomes '?'. */
 static json_t *answer_text(const char *text) {
@@ -182,7 +182,7 @@ static void place_in_text(const char *text, size_t offset, size_t *line, size_t 
   }
 }
 
-/* Copies what stands there, on one line and without what could end the quotes. */
+/* Copies what stands at the offset, on one line and without what could end the quotes. */
 static void near_text(const char *text, size_t n, size_t offset, char out[NEAR_BYTES + 8]) {
   size_t end = offset + NEAR_BYTES < n ? offset + NEAR_BYTES : n, at = 0;
   while (end > offset && end < n && utf8_is_tail(text[end]))

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* Takes path, pointer and message. */
+/* Adds an error. Takes path, pointer and message. */
 static void invariant_add_error(const struct invariant *is, char *path, char *pointer,
                                 struct buf *message, struct schema_errors *errs) {
   struct buf place = {0};

@@ -7,7 +7,7 @@ struct invariant_building {
   enum schema_status status;
 };
 
-/* Takes path, pointer and message. Always false. */
+/* Refuses an invariant. Takes path, pointer and message. Always returns false. */
 static bool refuse_at(struct invariant_building *b, struct buf *path, struct buf *pointer,
                       struct buf *message) {
   struct buf place = {0};

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "json/scan.h"
 
-/* Steps of a place, one at a time; the caller adds them to both forms. */
+/* Holds both forms of a place, to which the caller adds its steps one at a time. */
 struct place_writer {
   struct buf path, pointer;
   const json_t *at; /* NULL: unknown */

@@ -49,7 +49,7 @@ static enum reask_outcome check_outcome(const json_t *check) {
   return outcome;
 }
 
-/* Returns true if a correction can fix it. */
+/* Returns true if a correction can fix what led to the outcome. */
 static bool is_mendable(enum reask_outcome outcome) {
   return outcome == REASK_OUTCOME_PARSE || outcome == REASK_OUTCOME_SCHEMA ||
          outcome == REASK_OUTCOME_INVARIANT;
@@ -85,7 +85,7 @@ struct reask_reading {
   json_t *errors; /* owned */
   size_t dropped;
   size_t run_next; /* the next invariant that must be run; SIZE_MAX: none */
-  json_t *calls;   /* owned: of the invariants that have run */
+  json_t *calls;   /* owned: those of the invariants that have run */
 };
 
 static void reask_reading_deinit(struct reask_reading *r) {
