@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exact powers of ten: a mantissa below 2^53 times or over one of them is rounded once, so it is
- * right (Clinger 1990). */
+/* These powers of ten are exact: a mantissa below 2^53 times or over one of them is rounded once,
+ * so it is right (Clinger 1990). */
 static const double pow10_exact[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                      1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                      1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -20,7 +20,7 @@ static bool jscan_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* strtod reads the locale's decimal point, so the copy gets that one. */
+/* Reads a number by strtod. It reads the locale's decimal point, so the copy gets that one. */
 static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
   struct buf copy = {0};
   for (size_t i = 0; i < len; i++) {
@@ -37,7 +37,7 @@ static enum jscan_code slow_real(const char *s, size_t len, json_t **value) {
   return JSCAN_OK;
 }
 
-/* A number taken apart. The mantissa holds the first DIGITS_KEPT digits. */
+/* Holds a number taken apart. The mantissa holds the first DIGITS_KEPT digits. */
 struct jscan_parts {
   uint64_t mantissa;
   size_t digits;
@@ -68,7 +68,7 @@ static size_t read_exponent(const char *text, size_t n, size_t i, struct jscan_p
   return i;
 }
 
-/* Reads the parts of a number. *end: after the number, or where it fails. */
+/* Reads the parts of a number. Sets *end to after the number, or to where it fails. */
 static enum jscan_code read_parts(const char *text, size_t n, size_t i, struct jscan_parts *parts,
                                   size_t *end) {
   parts->minus = i < n && text[i] == '-';

@@ -103,7 +103,7 @@ static void jscan_keep_key(struct jscan *js) {
 struct jscan_frame {
   json_t *container; /* borrowed: each is already inside its parent */
   bool object;
-  size_t members; /* of an object: those read so far */
+  size_t members; /* those of an object that were read so far */
 };
 
 /* Puts v, which it consumes, into the innermost container, or makes it the root. */

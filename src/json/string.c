@@ -43,7 +43,7 @@ static size_t jscan_plain_run(const char *text, size_t n, size_t i) {
 
 enum { PLAIN_BLOCK = 16 };
 
-/* Copies what is plain of the next block, for which there is room; how much that was. */
+/* Copies what is plain of the next block, for which there is room. Returns how much that was. */
 static size_t copy_plain(const char *text, size_t n, char *out) {
 #if defined(__SSE2__)
   if (n >= PLAIN_BLOCK) {
@@ -241,8 +241,8 @@ size_t jscan_cross(const char *text, size_t n, size_t from, bool *escaped) {
   return 0;
 }
 
-/* Copies up to the next backslash of a string that was crossed, or all of it; how much. There is
- * room for a block more. */
+/* Copies up to the next backslash of a string that was crossed, or all of it. Returns how much.
+ * There is room for a block more. */
 static size_t copy_to_escape(const char *text, size_t n, char *out) {
   size_t i = 0;
 #if defined(__SSE2__)
