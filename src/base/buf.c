@@ -17,7 +17,7 @@ void buf_grow(struct buf *b, size_t extra) {
   while (cap < need)
     cap = cap < (1u << 20) ? cap * 2 : cap + cap / 2;
   b->p = xrealloc(b->p, cap);
-  b->p[b->n] = '\0'; /* also of one that was never used */
+  b->p[b->n] = '\0'; /* also for one that was never used */
   b->cap = cap;
 }
 
@@ -108,7 +108,7 @@ static bool is_between(char c, char from, char to) {
   return c >= from && c <= to;
 }
 
-/* Returns the length of the sequence that begins at p[0], an ESC; 0: none does. */
+/* Returns the length of the sequence that begins at p[0], an ESC; 0 if none does. */
 static size_t escape_at(const char *p, size_t n) {
   size_t i = 2;
   if (n < 2)

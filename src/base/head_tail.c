@@ -79,7 +79,7 @@ static size_t tail_start(const char *p, size_t n) {
   return i;
 }
 
-/* Writes the line; it stands alone behind whatever `before` ends with. */
+/* Writes the line about the cut; it stands alone after whatever `before` ends with. */
 static size_t mark(char out[MARK_BYTES], struct str before, uint64_t missing) {
   int n = snprintf(out, MARK_BYTES, "%s[... %llu bytes were cut here ...]\n",
                    before.n == 0 || before.p[before.n - 1] == '\n' ? "" : "\n",

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes one line, in which nothing steers a terminal: names of files and what programs said stand
- * in it. */
+/* Writes one line, in which nothing steers a terminal: it may hold names of files and what programs
+ * said. */
 static void say(const char *before, const char *fmt, va_list ap) PRINTF_LIKE(2, 0);
 static void say(const char *before, const char *fmt, va_list ap) {
   char raw[2048];

@@ -16,8 +16,8 @@ struct map_slot {
 
 enum { FIRST_CAPACITY = 16 };
 
-/* FNV-1a, folded: short keys that differ in little, no attacker who chooses them by the million
- * (limits.h bounds every schema). */
+/* Hashes by FNV-1a, folded: short keys that differ in little, no attacker who chooses them by the
+ * million (limits.h bounds every schema). */
 static uint32_t map_hash(struct str key) {
   uint64_t h = 14695981039346656037u;
   for (size_t i = 0; i < key.n; i++)

@@ -1,4 +1,5 @@
-/* Views of bytes: compared, parted, read as numbers; and the nearest of some names. */
+/* Compares and parts views of bytes, reads numbers from them, and finds the nearest of some
+ * names. */
 #include "base/str.h"
 
 #include <string.h>
@@ -135,7 +136,7 @@ size_t str_from_number(char out[STR_NUMBER_BYTES], int64_t value) {
   return sizeof digits - 1 - at;
 }
 
-/* Is one the other's beginning: scen and scenario, condition_text and condition? */
+/* Returns true if one is the other's beginning: scen and scenario, condition_text and condition. */
 static bool begins_like(struct str word, const char *name) {
   enum { MIN = 3 };
   size_t n = strlen(name), shorter = n < word.n ? n : word.n;

@@ -1,4 +1,4 @@
-/* UTF-8 decoded, written, counted and cut. */
+/* Decodes, writes, counts and cuts UTF-8. */
 #include "base/utf8.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ size_t utf8_decode(const char *text, size_t n, uint32_t *cp) {
   return len;
 }
 
-/* Are the 64 bytes at p all ASCII? */
+/* Returns true if the 64 bytes at p are all ASCII. */
 static bool is_ascii_64(const char *p) {
 #ifdef __SSE2__
   const __m128i *at = (const __m128i *)(const void *)p;
@@ -88,8 +88,8 @@ bool utf8_valid(const char *p, size_t n) {
   return true;
 }
 
-/* Ranges that terminals draw over the cell before, and over two cells (Unicode 15, the blocks that
- * matter; a wrong width only shifts a column). */
+/* Lists ranges that terminals draw over the cell before, and over two cells (Unicode 15, the blocks
+ * that matter; a wrong width only shifts a column). */
 static const uint32_t zero_width[][2] = {
     {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD},   {0x0610, 0x061A}, {0x064B, 0x065F},
     {0x0E31, 0x0E31}, {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E},   {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
