@@ -22,7 +22,7 @@ struct completing {
   const struct cli_command *command;
   char *const *words;
   size_t count;
-  const char *start; /* what stands of the word being written */
+  const char *start; /* the word being written, as far as it has come */
   const char *logs;  /* --logs of this line; or NULL */
   FILE *out;
 };

@@ -67,7 +67,7 @@ void budget_read(const json_t *object, struct budget *out) {
 struct budget_scope {
   const struct budget *budget; /* NULL: there is none */
   enum budget_of of;
-  size_t index; /* of a movement */
+  size_t index; /* a movement's */
 };
 
 /* Finds all budgets that apply to a movement: the session's, its own, its group's. */

@@ -154,7 +154,7 @@ struct pass {
   struct str said;
   bool said_foreign; /* it begins with the mark of foreign text */
   bool announced; /* a line of this paragraph speaks of the next ones, no list or table between */
-  size_t lines;   /* of this paragraph, so far */
+  size_t lines;   /* those of this paragraph, so far */
   char above;     /* what the line above begins with; NUL: none, or it is blank */
   struct tag_blocks blocks;
   bool foreign;       /* a line of this paragraph begins with the mark of foreign text */

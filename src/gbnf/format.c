@@ -22,7 +22,7 @@
   ":){0,1}" H ")?::(" H ":){3}" LAST32 "|((" H ":){0,2}" H ")?::(" H ":){2}" LAST32 "|((" H        \
   ":){0,3}" H ")?::" H ":" LAST32 "|((" H ":){0,4}" H ")?::" LAST32 "|((" H ":){0,5}" H ")?::" H   \
   "|((" H ":){0,6}" H ")?::)"
-/* RFC 3986 without addresses in brackets. X: what else a character may be. */
+/* These follow RFC 3986, without addresses in brackets. X is what else a character may be. */
 #define ESCAPED      "%[0-9A-Fa-f]{2}"
 #define NAME(X)      "([A-Za-z0-9._~!$&'()*+,;=" X "-]|" ESCAPED ")"
 #define PCHAR(X)     NAME(":@" X)

@@ -241,7 +241,7 @@ static const struct {
     {"number", "\"-\"? unsigned", {"unsigned"}},
     {"boolean", "\"true\" | \"false\"", {NULL}},
     {"null", "\"null\"", {NULL}},
-    {"name", /* of a member: a string without U+0000, which many readers refuse there */
+    {"name", /* a member's: a string without U+0000, which many readers refuse there */
      "\"\\\"\" ([^\"\\\\\\x00-\\x1F] | \"\\\\\" ([\"\\\\/bfnrt] | \"u\" (\"000\" [1-9a-fA-F] | "
      "\"00\" "
      "[1-9a-fA-F] hex | \"0\" [1-9a-fA-F] hex hex | [1-9A-CE-Fa-ce-f] hex hex hex | [Dd] [0-7] "

@@ -19,7 +19,7 @@ struct changes {
   char *cwd, *name;
   char *own_folders[4];
   struct tree *tree;
-  enum changes_job job; /* of the work in progress */
+  enum changes_job job; /* the work in progress */
   enum tree_step step;  /* the result of the last one */
   bool busy;            /* between begin and on_ready, or end and on_done */
   bool ok;              /* the program ended with status 0 */

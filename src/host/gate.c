@@ -16,8 +16,8 @@ struct gate_entry {
   long call;
   char *provider;
   bool has_fallback;
-  const char *reason;       /* of the last answer; static text. NULL: nobody was told to wait */
-  uint64_t until_ms;        /* of the last answer; 0: until a place is free */
+  const char *reason;       /* the last answer's; static text. NULL: nobody was told to wait */
+  uint64_t until_ms;        /* the last answer's; 0: until a place is free */
   struct gate_asked *asked; /* the store is being asked for a place; it has one here */
   bool full;                /* it waits for one of the store's places */
   uint64_t retry_ms;        /* when to ask again; 0: when it is its turn */
@@ -28,7 +28,7 @@ struct gate_asked {
   struct list_node in_gate;
   struct gate *gate;               /* NULL: the gate is gone */
   struct gate_entry *entry;        /* NULL: nobody wants it any more */
-  char pool[LIMIT_POOL_BYTES + 1]; /* of the entry's provider */
+  char pool[LIMIT_POOL_BYTES + 1]; /* that of the entry's provider */
   uv_loop_t *loop;
 };
 

@@ -14,7 +14,7 @@
 struct key_search {
   const struct secrets *secrets;
   const char *insist;
-  struct buf path; /* of the text that is looked at, in the document */
+  struct buf path; /* where the text that is looked at stands in the document */
   struct err *err;
 };
 

@@ -99,7 +99,7 @@ struct flight {
   struct err_list *errors, *warnings;
   bool placed; /* what is being examined has a place in the file: */
   size_t movement;
-  char key[48];         /* of that movement, otherwise of the workflow */
+  char key[48];         /* a key of that movement, otherwise of the workflow */
   bool starts_programs; /* each call of a program has a private folder */
 };
 

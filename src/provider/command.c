@@ -31,7 +31,7 @@ struct command_run {
   const struct call_request *request;
   uint64_t wall_ms;
   uint64_t stall_ms;
-  const char *cwd;         /* of the environment */
+  const char *cwd;         /* the environment's */
   struct secrets *secrets; /* see call_env.h */
   struct kept out, err;
   char program[128]; /* for messages */

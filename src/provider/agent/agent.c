@@ -365,7 +365,7 @@ static bool build_environment(struct agent_run *run, struct err *err) {
   (void)snprintf(attempt, sizeof attempt, "SEGUE_ATTEMPT=%d", request->attempt);
   (void)snprintf(key, sizeof key, "SEGUE_IDEMPOTENCY_KEY=%s/%ld/%ld", request->session,
                  request->turn, request->call);
-  if (run->password != NULL) { /* of several with one name the last counts: ours */
+  if (run->password != NULL) { /* if a name is there twice, the last one counts: ours */
     size_t n = strlen(run->ops->password_env) + strlen(run->password) + 2;
     password = arena_alloc(&run->arena, n);
     (void)snprintf(password, n, "%s=%s", run->ops->password_env, run->password);
