@@ -199,7 +199,7 @@ static void calls_put_schema(struct record_draft *d, const struct core *core,
   record_put_tree(d, MEMBER_SCHEMA, json_incref((json_t *)schema));
 }
 
-/* Says which of its turn's calls the record is about. */
+/* Says which of a turn's calls a record is about. */
 struct call_place {
   int vote, invariant, report; /* each from 1; 0: it is none */
 };

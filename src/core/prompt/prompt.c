@@ -173,7 +173,8 @@ void prompt_execute(const struct prompt_view *v, struct prompt *out) {
 
 /* --- reports --- */
 
-/* Fills in a contract's text, which may be NULL. The log holds its parts by themselves. */
+/* Fills in a contract's text, which may be absent. The parts that it is made of are dropped: the
+ * prompt takes the text as one piece. */
 static void contract_text(const struct prompt_view *view, struct str text, struct buf *out) {
   struct prompt own = {.bytes = {.max = LIMIT_PROMPT_BYTES}};
   prompt_fill(view, text, &own);

@@ -37,7 +37,7 @@ void prompt_criteria(struct buf *b, const struct chain_spec *spec, struct str ta
   }
 }
 
-/* Returns at most `max` bytes of a text: its end, from the start of a character. */
+/* Returns at most the last `max` bytes of a text, from the start of a character. */
 static struct str end_of_text(struct str text, size_t max, bool *cut) {
   *cut = text.n > max;
   if (!*cut)
