@@ -1,7 +1,7 @@
 /* files_internal.h - shared by the parts of the back end `files`: files.c makes, locks and appends,
  * files_ledger.c keeps the ledger, attach.c reads a log back and repairs its end, files_name.c
  * handles names and folders, files_raw.c reads, files_move.c moves, blob.c keeps texts too long for
- * a line, and files_report.c reports. */
+ * a line, files_report.c reports, and files_fresh.c replaces what is kept for speed. */
 #ifndef SEGUE_STORE_FILES_INTERNAL_H
 #define SEGUE_STORE_FILES_INTERNAL_H
 
@@ -29,6 +29,12 @@ bool files_lock(int fd, unsigned wait_ms, const char *path, struct err *err) MUS
 /* Writes all of it from byte `at` on; false: errno says why. */
 bool files_write_all(int fd, const char *p, size_t n, uint64_t at) MUST_CHECK;
 bool files_sync_dir(const char *dir) MUST_CHECK;
+
+/* Opens an empty file that is to replace `name` in the folder `dir`. -1: it cannot be made, or
+ * another program is writing one just now. */
+int files_fresh_open(int dir, const char *name);
+/* Puts the written file in the place of `name`, or removes it if it is not whole; closes it. */
+bool files_fresh_put(int dir, const char *name, int fd, bool whole);
 
 /* These are the functions of files_ops, by file. */
 bool files_open(struct store *store, struct err *err);

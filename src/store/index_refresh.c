@@ -186,7 +186,6 @@ static void making_seal(struct making *m) {
 }
 
 static bool making_write(const struct making *m) {
-  char name[64];
   size_t rows_bytes = m->count * sizeof *m->rows, summed = offsetof(struct index_head, sections);
   struct index_head head = {.order = INDEX_ORDER,
                             .version = INDEX_VERSION,
@@ -197,18 +196,13 @@ static bool making_write(const struct making *m) {
   head.sum = index_sum(0, (const char *)&head + summed, sizeof head - summed);
   head.sum = index_sum(head.sum, m->rows, rows_bytes);
   head.sum = index_sum(head.sum, m->texts.p, m->texts.n);
-  (void)snprintf(name, sizeof name, INDEX_NAME ".%ld", (long)getpid());
-  int fd = openat(m->old->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  int fd = files_fresh_open(m->old->dir, INDEX_NAME);
   if (fd < 0)
     return false;
-  bool ok = files_write_all(fd, (const char *)&head, sizeof head, 0) &&
-            files_write_all(fd, (const char *)m->rows, rows_bytes, sizeof head) &&
-            files_write_all(fd, m->texts.p, m->texts.n, sizeof head + rows_bytes);
-  close(fd);
-  ok = ok && renameat(m->old->dir, name, m->old->dir, INDEX_NAME) == 0;
-  if (!ok)
-    (void)unlinkat(m->old->dir, name, 0);
-  return ok;
+  bool whole = files_write_all(fd, (const char *)&head, sizeof head, 0) &&
+               files_write_all(fd, (const char *)m->rows, rows_bytes, sizeof head) &&
+               files_write_all(fd, m->texts.p, m->texts.n, sizeof head + rows_bytes);
+  return files_fresh_put(m->old->dir, INDEX_NAME, fd, whole);
 }
 
 void index_refresh(const struct store *store, size_t budget, bool *more) {

@@ -11,16 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool store_kept_path(const struct store *store, const char *name, const char *end, char *out,
-                            size_t size) {
-  int n = snprintf(out, size, "%s/audit%s%s%s", store->where, name[0] ? "/" : "", name, end);
+static bool store_kept_path(const struct store *store, const char *name, char *out, size_t size) {
+  int n = snprintf(out, size, "%s/audit%s%s", store->where, name[0] ? "/" : "", name);
   return n > 0 && (size_t)n < size;
 }
 
 bool store_kept_get(const struct store *store, const char *name, struct buf *bytes) {
   char path[STORE_NAME_BYTES];
   struct stat st;
-  if (!store_kept_path(store, name, "", path, sizeof path))
+  if (!store_kept_path(store, name, path, sizeof path))
     return false;
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0)
@@ -39,20 +38,15 @@ bool store_kept_get(const struct store *store, const char *name, struct buf *byt
 }
 
 bool store_kept_put(const struct store *store, const char *name, struct str bytes) {
-  char folder[STORE_NAME_BYTES], path[STORE_NAME_BYTES], fresh[STORE_NAME_BYTES], end[32];
-  (void)snprintf(end, sizeof end, ".%ld", (long)getpid());
-  if (bytes.n > LIMIT_INDEX_BYTES || !store_kept_path(store, "", "", folder, sizeof folder) ||
-      !store_kept_path(store, name, "", path, sizeof path) ||
-      !store_kept_path(store, name, end, fresh, sizeof fresh) ||
+  char folder[STORE_NAME_BYTES];
+  if (bytes.n > LIMIT_INDEX_BYTES || !store_kept_path(store, "", folder, sizeof folder) ||
       (mkdir(folder, 0700) != 0 && errno != EEXIST))
     return false;
-  int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0)
-    return false;
-  bool ok = files_write_all(fd, bytes.p, bytes.n, 0);
-  ok = close(fd) == 0 && ok && rename(fresh, path) == 0;
-  if (!ok)
-    (void)unlink(fresh);
+  int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  int fd = dir < 0 ? -1 : files_fresh_open(dir, name);
+  bool ok = fd >= 0 && files_fresh_put(dir, name, fd, files_write_all(fd, bytes.p, bytes.n, 0));
+  if (dir >= 0)
+    (void)close(dir);
   return ok;
 }
 
