@@ -22,7 +22,7 @@ MAX_LINES = 60       # of a function
 MAX_FILE_LINES = 600 # of a file of src
 MAX_LONG = 5         # functions over MAX_LINES in all of src
 MAX_LINES_EVER = 80
-MAX_BENCH_LINES = 1681  # all of tests/bench, whatever the language; 1,500 are wanted, so it only falls
+MAX_BENCH_LINES = 1500  # all of tests/bench, whatever the language
 # Scanners: one switch over a character, which reads best in one piece.
 SCANNERS = {'jscan_value'}
 LINUX_ROOMS = ('src/os/', 'src/shim/', 'src/http/')

@@ -8,7 +8,6 @@ busy moment hits all sides alike.
 """
 import asyncio
 import contextlib
-import datetime
 import json
 import multiprocessing
 import os
@@ -25,11 +24,10 @@ sys.dont_write_bytecode = True
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TESTS + "/system", TESTS + "/support"]
 
-from support import BUILD, Failed, expect  # noqa: E402
+from support import BUILD, Failed, cpu_ms, expect, memory_kib  # noqa: E402
 
 PROBE, EMPTY = BUILD + "/helpers/probe", BUILD + "/helpers/empty_probe"
 AT_ONCE = 16  # sessions of a daemon
-NOTHING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
 
 def row(what, value, unit="", goal=""):
@@ -41,18 +39,20 @@ def row(what, value, unit="", goal=""):
     print(f"{what:56} {value:9.2f} {unit:10}{f' goal {goal}{missed}' if goal else ''}", flush=True)
 
 
-def in_turns(rounds, sides):
-    """What each side (name: function) gives in every round, a list a side; the order turns round each time."""
-    found = {name: [] for name in sides}
+def in_turns(rounds, *sides):
+    """What each side, a function, gives in every round, a list a side; the order turns round each time."""
+    found = [[] for _ in sides]
     for n in range(rounds):
-        for name in list(sides)[::-1 if n % 2 else 1]:
-            found[name].append(sides[name]())
-    return list(found.values())
+        for side, took in list(zip(sides, found))[::-1 if n % 2 else 1]:
+            took.append(side())
+    return found
 
 
-def times_as(ones, others):
-    """The median, over the rounds, of one side's figure divided by the other's."""
-    return median(a / b for a, b in zip(ones, others))
+def compare(rounds, goal, bare, bare_unit, bare_side, ours, our_side):
+    """Prints the median of what is bare, and ours as so many times that, round by round."""
+    floors, found = in_turns(rounds, bare_side, our_side)
+    row(bare, median(floors), bare_unit)
+    row("  " + ours, median(a / b for a, b in zip(found, floors)), "times", goal)
 
 
 def ran(*words, bound=False, **more):
@@ -69,20 +69,6 @@ def ran(*words, bound=False, **more):
     return took, cpu_s() - before, done.stdout
 
 
-def cpu_ms(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        words = f.read().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) * 1000 / os.sysconf("SC_CLK_TCK")
-
-
-def memory_kib(pid, field, file="status"):
-    """The sum of the lines of a file of /proc/PID that begin with the field."""
-    with open(f"/proc/{pid}/{file}", encoding="ascii") as f:
-        found = [int(line.split()[1]) for line in f if line.startswith(field)]
-    expect(found, field, "of", pid, "is not there")
-    return sum(found)
-
-
 def peak_mib(*words, **more):
     """The most that a program held; it is asked until it ends."""
     process, most = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -94,24 +80,9 @@ def peak_mib(*words, **more):
     return most
 
 
-def at(record):
-    """When a record was made, in seconds since 1970."""
-    return datetime.datetime.fromisoformat(record["ts"].removesuffix("Z") + "+00:00").timestamp()
-
-
-def fill(folder, files):
-    """Makes f0, and as many files more in 100 folders."""
-    for i in range(files):
-        below = f"{folder}/d{i % 100}" if i else folder
-        os.makedirs(below, exist_ok=True)
-        with open(f"{below}/f{i}", "w", encoding="ascii") as f:
-            f.write(f"line {i}\n" * 20)
-
-
 class Constant(asyncio.Protocol):
     """A server on loopback that answers each path with the same bytes every time."""
-    def __init__(self, says):
-        self.says, self.got = says, b""
+    says, got = {}, b""
 
     def connection_made(self, transport):
         self.line = transport
@@ -121,16 +92,17 @@ class Constant(asyncio.Protocol):
         head, end, body = self.got.partition(b"\r\n\r\n")
         length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
         if end and len(body) == int(length[1] if length else 0):
-            self.got = b""
-            self.line.write(self.says.get(head.split(b" ")[1].decode(), NOTHING))
+            self.got, path = b"", head.split(b" ")[1].decode()
+            self.line.write(self.says.get(path, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"))
 
     @classmethod
     def serve(cls, bodies):
         """Its address. Bodies: of each path the type and the bytes."""
-        says = {path: b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" %
-                (kind.encode(), len(body)) + body for path, (kind, body) in bodies.items()}
+        for path, (kind, body) in bodies.items():
+            cls.says[path] = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (
+                kind.encode(), len(body)) + body
         loop = asyncio.new_event_loop()
-        server = loop.run_until_complete(loop.create_server(lambda: cls(says), "127.0.0.1", 0, backlog=2000))
+        server = loop.run_until_complete(loop.create_server(cls, "127.0.0.1", 0, backlog=2000))
         threading.Thread(target=loop.run_forever, daemon=True).start()
         return "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
 
@@ -159,6 +131,10 @@ LOOP = flow(movement("work", "do it", ("done", "COMPLETE"), ("go on", "work"), b
                      pass_previous_response=False))
 
 
+def command(words, follows="COMPLETE", **more):
+    return {"name": "one", "command": words, **more, "rules": [{"condition": "when(exit == 0)", "next": follows}]}
+
+
 def loop_replies(turns, text="more\n", delay_ms=0):
     return [{"text": text + "[WORK:2]", "times": turns - 1, "delay_ms": delay_ms}, {"text": text + "[WORK:1]"}]
 
@@ -168,14 +144,12 @@ def run_words(box, workflow, replies):
             "--logs", box.logs, "--quiet", "-t", "the queue")
 
 
-def submit_many(path, body, count, ready=None):
+def submit_many(path, body, count):
     """Submits a session so many times, and does no more than a client must."""
     asked = b"POST /v1/sessions HTTP/1.1\r\nHost: segue\r\nContent-Type: application/json\r\n" \
             b"Content-Length: %d\r\n\r\n" % len(body) + body
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
-        if ready is not None:
-            ready.wait(60)
         for _ in range(count):
             line.sendall(asked)
             said = b""
@@ -187,25 +161,16 @@ def submit_many(path, body, count, ready=None):
 def load(box, workflow, replies, sessions, clients=8):
     """Seconds, and processor milliseconds of a warm daemon, for sessions that clients submit at once:
     processes of their own, whose making is no part of it."""
-    def until_idle():
-        def idle():
-            health = box.get("/v1/health")["sessions"]
-            return health["running"] == health["queued"] == 0
-        box.until(idle, "its sessions do not end")
+    def idle():
+        health = box.get("/v1/health")["sessions"]
+        return health["running"] == health["queued"] == 0
     expect(sessions % clients == 0, sessions, "sessions cannot be shared by", clients, "clients")
     body = json.dumps({"workflow": {"text": workflow, "name": "bench"}, "task": "the work", "cwd": box.cwd,
                        "scenario": {"text": json.dumps({"replies": replies})}}).encode()
-    submit_many(box.socket, body, 1)
-    until_idle()
-    ready = multiprocessing.Barrier(clients + 1)
-    started = [multiprocessing.Process(target=submit_many, args=(box.socket, body, sessions // clients, ready))
-               for _ in range(clients)]
-    for one in started:
-        one.start()
-    ready.wait(60)
-    before, begin = cpu_ms(box.process.pid), time.monotonic()
-    for one in started:
-        one.join()
-        expect(one.exitcode == 0, "a client failed")
-    until_idle()
-    return time.monotonic() - begin, cpu_ms(box.process.pid) - before
+    with multiprocessing.Pool(clients) as pool:
+        pool.apply(submit_many, (box.socket, body, 1))
+        box.until(idle, "the first session does not end")
+        before, begin = cpu_ms(box.process.pid), time.monotonic()
+        pool.starmap(submit_many, [(box.socket, body, sessions // clients)] * clients, chunksize=1)
+        box.until(idle, "its sessions do not end")
+        return time.monotonic() - begin, cpu_ms(box.process.pid) - before

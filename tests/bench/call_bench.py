@@ -1,5 +1,6 @@
 """What one call costs apart from its provider: the start of a program and its end (spawn), its sandbox
-(held), looks at the folder it works in (tree); what the library's rooms cost (library)."""
+(held), looks at the folder it works in (tree), a worktree of its own (worktree); what the library's
+rooms cost (library)."""
 import itertools
 import json
 import os
@@ -8,27 +9,39 @@ import shutil
 import subprocess
 from statistics import median
 
-from bench import PROBE, at, fill, in_turns, ran, row, times_as
-from support import BUILD, SEGUE, Box, expect, of_type, records
+from bench import PROBE, command, compare, flow, in_turns, ran, row
+from api_calls import SCHEMA
+from support import BUILD, SEGUE, Box, at, expect, fill, of_type, records
 from worktree_test import git, repository
 
+SHIM = {**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim"}
 # As a byte-pair tokenizer cuts, roughly: src/render/describe_tokens.c.
 TOKEN = re.compile(r"[A-Za-z]{1,8}|[0-9]{1,3}|\n *|  +|[^\sA-Za-z0-9]{1,4}")
+
+
+def seconds(*words):
+    """What the probe does takes, and what it takes without our library."""
+    return map(float, ran(PROBE, *words)[2].split())
 
 
 def library():
     """Checking and extracting beside jansson; a grammar of 50 KB of schema; the estimated tokens of what
     a model is told about each ready schema."""
-    print(ran(PROBE, "library")[2].decode(), end="")
+    ours, by_hand = seconds("check", json.dumps(SCHEMA))
+    row("a judgment checked, against a walk by hand", ours / by_hand, "times", "<= 2.5")
+    tree = [{"id": 17, "name": 'item "17"', "tags": ["a", "b"], "score": 1.97, "note": "a longer } text " * 5}] * 6000
+    prose = "Every test passes, and the build is clean on both. It’s ready.\n" * 250000
+    with Box() as box:
+        ours, _ = seconds("extract", box.file("prose", prose))
+        row("extract from prose", len(prose.encode()) / 1e6 / ours, "MB/s", ">= 900")
+        ours, jansson = seconds("extract", box.file("tree", json.dumps(tree)))
+        row("extract a tree, as fast as json_loads", jansson / ours, "times", ">= 1.50")
     used = median(ran(SEGUE, "schema", "provider-profile", "--as", "gbnf")[1] for _ in range(9))
     row("a command that makes a grammar of a 50 KB schema", used * 1e3, "ms of CPU", "<= 20")
     for name in ("address", "entities", "meeting", "product", "sentiment"):
         told = {form: ran(SEGUE, "schema", name, "--as", form)[2].decode()
                 for form in ("prompt", "types", "json", "example", "gbnf")}
         print(f"{name}: estimated tokens:", *(f"{form} {len(TOKEN.findall(told[form]))}" for form in told))
-
-
-SHIM = {**os.environ, "SEGUE_SHIM": BUILD + "/segue-shim"}
 
 
 def spawned(at_once, count, megabytes=0):
@@ -44,11 +57,9 @@ def spawn(rounds=25):
     how long a start stops the loop."""
     for at_once in (1, 8):
         count = at_once * 50
-        ours, bare = in_turns(rounds, {
-            "own": lambda: spawned(at_once, count)[0],
-            "bare": lambda: float(ran(PROBE, "spawn", str(at_once), str(count), env=SHIM)[2])})
-        row(f"spawn and collect, {at_once} in flight", median(ours), "a second")
-        row("  of the bare probe's", times_as(ours, bare), "", ">= 0.90")
+        compare(rounds, ">= 0.90", f"bare spawn and collect, {at_once} in flight", "a second",
+                lambda: float(ran(PROBE, "spawn", str(at_once), str(count), env=SHIM)[2]),
+                "through os/process", lambda: spawned(at_once, count)[0])
     _, starts = spawned(1, 500, megabytes=500)
     row("the loop stopped by a start, 500 MB resident", median(starts), "ms", "<= 1.5")
     row("  p99", starts[int(len(starts) * .99)], "ms", "<= 5")
@@ -56,9 +67,7 @@ def spawn(rounds=25):
 
 def turn_ms(box, level, turns=60):
     """The time of a turn of one run; its first turn makes the rules, and is left out."""
-    workflow = box.file("held.json", json.dumps({"name": "held", "max_movements": turns, "movements": [
-        {"name": "work", "command": ["/bin/true"], "sandbox": level,
-         "rules": [{"condition": "when(exit == 0)", "next": "work"}]}]}))
+    workflow = box.file("held.json", flow(command(["/bin/true"], "one", sandbox=level), max_movements=turns))
     done = box.segue("run", workflow, "--logs", box.logs, "--cwd", box.dir + "/home/work", "--task", "x")
     expect(done.returncode == 5, done)
     log = records(box.log_paths()[-1])
@@ -77,40 +86,33 @@ def held(rounds=15):
         print("skipped: this kernel has no Landlock")
         return
     with Box() as box:
-        for name in ("work", ".ssh", ".cache", "config/segue", *(f"folder-{i}" for i in range(500))):
+        for name in ("work", ".ssh", ".cache", "config/segue", *(f"folder-{i}" for i in range(1000))):
             os.makedirs(f"{box.dir}/home/{name}")
-        for i in range(500):
-            box.file(f"home/file-{i}", "")
         for mechanism in ("landlock", "bwrap") if shutil.which("bwrap") else ("landlock",):
             box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": mechanism}}))
-            guard, off = in_turns(rounds, {"guard": lambda: turn_ms(box, "guard"), "off": lambda: turn_ms(box, "off")})
-            row("a turn without a sandbox", median(off), "ms")
-            if mechanism == "landlock":
-                row("  with guard by landlock, against that", times_as(guard, off), "times", "<= 1.15")
-            else:
-                row("  with guard by bwrap, more than that", median(g - o for g, o in zip(guard, off)), "ms", "<= 15")
+            off, guard = in_turns(rounds, lambda: turn_ms(box, "off"), lambda: turn_ms(box, "guard"))
+            row(f"a turn with guard by {mechanism}, more than without",
+                median(g - o for g, o in zip(guard, off)), "ms", "<= 15" if mechanism == "bwrap" else "")
+            row("  against that without", median(g / o for g, o in zip(guard, off)), "times",
+                "<= 1.15" if mechanism == "landlock" else "")
 
 
 def tree(files=10000, rounds=9):
-    """What one look at a tree costs: half of what a call takes more in a folder of many files, since it is
-    looked at before and after the call, than in a folder of one file."""
+    """What one look at a tree costs: half of what a call takes more in a repository of many files, since it
+    is looked at before and after the call, than in one of a single file."""
     with Box() as box:
-        rule = {"condition": "when(exit == 0)", "next": "COMPLETE"}
-        workflow = box.file("look.json", json.dumps({"name": "look", "movements": [
-            {"name": "one", "command": ["sh", "-c", "echo more >>f0"], "rules": [rule]}]}))
+        workflow = box.file("look.json", flow(command(["sh", "-c", "echo more >>f0"])))
 
-        def call_s(name):
-            took = ran(SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", f"{box.dir}/{name}", env=box.env)[0]
+        def call_ms(count):
+            took = ran(SEGUE, "run", workflow, "-q", "-l", box.logs, "--cwd", f"{box.dir}/{count}", env=box.env)[0]
             end = of_type(records(box.log_paths()[-1]), "call_end")[0]
             expect([f["path"] for f in end["files"]] == ["f0"], end.get("files"), end.get("note"))
-            return took
-        sides = {"one": 1, "plain": files, "repository": files}
-        for name, count in sides.items():
-            fill(f"{box.dir}/{name}", count)
-        repository(box, at=box.dir + "/repository")
-        one, plain, tracked = map(min, in_turns(rounds, {name: lambda name=name: call_s(name) for name in sides}))
-        row(f"{files} files without a repository: one comparison", (plain - one) / 2 * 1e3, "ms", "<= 50")
-        row(f"{files} files in a repository: one comparison", (tracked - one) / 2 * 1e3, "ms", "<= 50")
+            return took * 1e3
+        for count in (1, files):
+            fill(f"{box.dir}/{count}", count)
+            repository(box, at=f"{box.dir}/{count}")
+        one, many = map(min, in_turns(rounds, lambda: call_ms(1), lambda: call_ms(files)))
+        row(f"{files} files: one comparison", (many - one) / 2, "ms", "<= 50")
 
 
 def worktree(files=10000, rounds=7):
@@ -120,13 +122,11 @@ def worktree(files=10000, rounds=7):
     with Box() as box:
         fill(box.cwd, files)
         repository(box)
-        workflow = box.file("w.json", json.dumps({"name": "w", "workspace": "worktree", "commit": "off", "movements": [
-            {"name": "test", "command": ["true"], "rules": [{"condition": "when(true)", "next": "COMPLETE"}]}]}))
+        workflow = box.file("w.json", flow(command(["true"]), workspace="worktree", commit="off"))
 
         def bare():
             path = f"{box.dir}/bare{next(numbers)}"
-            took = ran("git", "worktree", "add", "--quiet", "-b", os.path.basename(path), path, "HEAD",
-                       cwd=box.cwd, env=box.env)[0]
+            took = ran("git", "worktree", "add", "-b", os.path.basename(path), path, cwd=box.cwd, env=box.env)[0]
             git(box, "worktree", "remove", "--force", path)
             return took
 
@@ -135,6 +135,4 @@ def worktree(files=10000, rounds=7):
             asked, made = of_type(records(box.log_paths()[-1]), "workspace")[:2]
             git(box, "worktree", "remove", "--force", made["data"]["path"])
             return at(made) - at(asked)
-        alone, ours = map(median, in_turns(rounds, {"alone": bare, "own": own}))
-        row(f"git worktree add alone, {files} files", alone * 1000, "ms")
-        row("  a session's worktree, against that", ours / alone, "times", "<= 1.3")
+        compare(rounds, "<= 1.3", f"git worktree add alone, {files} files", "s", bare, "a session's worktree", own)

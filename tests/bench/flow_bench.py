@@ -8,11 +8,11 @@ import random
 import re
 from statistics import median
 
-from bench import (AT_ONCE, JUDGED, PROBE, THREE, THREE_REPLIES, at, flow, in_turns, load, memory_kib, movement,
-                   peak_mib, ran, row, run_words, times_as)
+from bench import (AT_ONCE, JUDGED, PROBE, THREE, THREE_REPLIES, compare, flow, load, movement, peak_mib, ran, row,
+                   run_words)
 from daemon import DaemonBox
 from group_test import syncs, syncs_of
-from support import SEGUE, Box, expect, of_type, prompt_text, records
+from support import SEGUE, Box, at, expect, memory_kib, of_type, prompt_text, records
 
 TEMPORARY = os.environ.get("TMPDIR", "/var/tmp")  # on a disk, unless one wants it elsewhere
 
@@ -58,7 +58,7 @@ def beside_bare_loops(rounds, goal, part, *words, **more):
         ours, bare, *cpu = zip(*(through_the_daemon(boxes, *words, **more) for _ in range(rounds)))
     row(f"{words[0]} sessions of {words[1]} turns in a daemon: turns", median(ours), "a second", goal)
     row("  of the bare loop, the same files and syncs", median(bare), "a second")
-    row("  the daemon's part of that", times_as(ours, bare), "", part)
+    row("  the daemon's part of that", median(a / b for a, b in zip(ours, bare)), "", part)
     return cpu
 
 
@@ -72,11 +72,8 @@ def session(rounds=15, turns=300):
             return at(log[-1]) - at(log[0])
         durable()
         sample = box.log_paths()[-1]
-        ours, bare = in_turns(rounds, {"durable": durable, "bare": lambda: next(
-            bare_loop(sample, f"{box.dir}/bare{next(numbers)}"))})
-        ratios = sorted(a / b for a, b in zip(ours, bare))
-        row(f"{turns} judged turns", median(ours) * 1e3, "ms")
-        row(f"against a bare loop ({ratios[0]:.2f} to {ratios[-1]:.2f})", median(ratios), "times", "<= 1.3")
+        compare(rounds, "<= 1.3", "a bare loop with the same bytes and syncs", "s",
+                lambda: next(bare_loop(sample, f"{box.dir}/bare{next(numbers)}")), f"{turns} judged turns", durable)
         log = records(sample)
         calls = of_type(log, "call_start")
         row(f"syncs of {len(calls)} calls", syncs(box, *words), "", f"<= {len(calls) + 2}")
@@ -108,7 +105,7 @@ def group_of(children, **more):
 
 def rate(sessions, workflow, names):
     """Turns a second of sessions of nine turns."""
-    replies = [{"text": f"Seen.\n[{name.rpartition('.')[2].upper()}:1]", "movement": name, "times": 0} for name in names]
+    replies = [{"text": f"[{name.rpartition('.')[2].upper()}:1]", "movement": name, "times": 0} for name in names]
     with DaemonBox() as box:
         box.serve("-n", str(AT_ONCE))
         return sessions * 9 / load(box, workflow, replies, sessions, 4)[0]
@@ -130,10 +127,8 @@ def group(sessions=400, rounds=3):
     names, look = [f"c{i}" for i in range(9)], "Look at {task} with care."
     line = flow(*(movement(name, look, ("done", follows)) for name, follows in zip(names, names[1:] + ["COMPLETE"])))
     wide = group_of([{"name": name, "instruction": look} for name in names[:8]])
-    bare, groups = in_turns(rounds, {"bare": lambda: rate(sessions, line, names),
-                                     "groups": lambda: rate(sessions, wide, ["g." + name for name in names[:8]])})
-    row("turns through the daemon, one by one", median(bare), "a second")
-    row("  in groups of 8, of that", times_as(groups, bare), "", ">= 0.80")
+    compare(rounds, ">= 0.80", "turns through the daemon, one by one", "a second", lambda: rate(sessions, line, names),
+            "in groups of 8", lambda: rate(sessions, wide, ["g." + name for name in names[:8]]))
     row("memory of an open item", median((with_open(64) - with_open(1)) / 63 for _ in range(rounds)), "KiB", "<= 32")
     one, many = syncs_of(1), syncs_of(64)
     row(f"syncs of 64 children that end together (of one: {one})", many, "", f"<= {one + 1}")

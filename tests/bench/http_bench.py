@@ -1,16 +1,18 @@
-"""What a call of a model API costs (build, send, stream, parse, turn back, check), beside bare libcurl
-that fetches the same bytes from the same server on loopback: processor time of the client only, each
-measurement in a process of its own."""
+"""What a call of a model API costs (build, send, stream, parse, turn back, check), beside bare libcurl on
+libuv that fetches the same bytes from the same server on loopback: processor time of the client only,
+each measurement in a process of its own."""
 import json
+import os
 import resource
 
-from bench import PROBE, Constant, in_turns, ran, row
+from bench import TESTS, Constant, in_turns, ran, row
 from api_calls import SCHEMA, driven
 from fake_api import stream
-from support import expect
+from support import BUILD, expect
 
 VALUE = '{"reason": "The tests pass and the queue is bounded.", "step": 2}'
 PROMPT = 'Which condition does the report fulfil? "Judge" only by evidence.\n' * 16
+HTTP_RATE = BUILD + "/helpers/http_rate"
 LINE = "twelve chars twelve chars twelve chars twelve chars"  # of an event of the long answers
 
 
@@ -40,19 +42,28 @@ def call_us(url, in_flight, total, schema):
     return us / total
 
 
+def bare_us(url, in_flight, total):
+    return float(ran(HTTP_RATE, url, str(total), str(in_flight))[2].decode().partition("cpu_us/req=")[2].split()[0])
+
+
 def http(requests=20000, rounds=3):
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     at = Constant.serve(answers())
     plain, events, one_mb, ten_mb = (at + path for path in ("/plain", "/events", "/1mb", "/10mb"))
+    source = os.environ.get("SEGUE_SHARED", TESTS + "/../../shared") + "/tools/limits/http_rate.c"
+    if os.path.exists(source):
+        libraries = ran("pkg-config", "--cflags", "--libs", "libuv", "libcurl")[2].decode().split()
+        ran("cc", "-std=gnu17", "-O2", source, "-o", HTTP_RATE, *libraries)
+    else:
+        print("no comparison with bare libcurl: its probe is not there:", source)
     for flight in (1, 64, 1000):
         total = requests // flight * flight
-        bare, ours, ours_events = map(min, in_turns(rounds, {  # the quietest: others work here too
-            "bare": lambda: float(ran(PROBE, "fetch", plain, str(flight), str(total))[2]),
-            "plain": lambda: call_us(plain, flight, total, SCHEMA),
-            "events": lambda: call_us(events, flight, total, SCHEMA)}))
-        row(f"{flight} in flight: bare libcurl", bare, "us")
-        row("  a call", ours, "us")
-        row("  against bare libcurl", ours / bare, "times", "<= 2")
+        ours, ours_events, *bare = map(min, in_turns(  # the quietest: others work here too
+            rounds, lambda: call_us(plain, flight, total, SCHEMA), lambda: call_us(events, flight, total, SCHEMA),
+            *[lambda: bare_us(plain, flight, total)] * os.path.exists(source)))
+        row(f"{flight} in flight: a call", ours, "us")
+        for floor in bare:
+            row("  against bare libcurl", ours / floor, "times", "<= 2")
         row("  a call with a stream of 8 events", ours_events, "us", "<= 80")
     one, ten = call_us(one_mb, 1, 50, None), call_us(ten_mb, 1, 5, None)
     row("10 MB of events", 1e7 / ten, "MB/s of CPU", ">= 25")

@@ -8,11 +8,9 @@ import subprocess
 import time
 from statistics import median
 
-from bench import EMPTY, JUDGED, in_turns, memory_kib, row
+from bench import EMPTY, JUDGED, flow, in_turns, movement, row
 from daemon import DaemonBox, Events
-from support import SEGUE, Box, expect
-
-HOUR_MS = 3600 * 1000
+from support import SEGUE, Box, expect, memory_kib
 
 
 def once_ms(*words):
@@ -25,13 +23,12 @@ def once_ms(*words):
 
 def starts(runs=101):
     with Box() as box:
-        path = box.file("ten.yaml", "name: ten\nprovider: script\nmovements:\n" + "".join(
-            f"  - name: step{i}\n    instruction: Do part {i} of {{task}}, then report.\n    rules:\n"
-            f"      - {{condition: done, next: {f'step{i + 1}' if i < 9 else 'COMPLETE'}}}\n"
-            f"      - {{condition: not done, next: step{i}}}\n" for i in range(10)))
-        floor, version, lint = map(median, in_turns(runs, {
-            "empty": lambda: once_ms(EMPTY), "version": lambda: once_ms(SEGUE, "version"),
-            "lint": lambda: once_ms(SEGUE, "lint", path)}))
+        names = [f"step{i}" for i in range(10)]
+        path = box.file("ten.json", flow(*(
+            movement(name, "Do a part of {task}, then report.", ("done", follows), ("not done", name))
+            for name, follows in zip(names, names[1:] + ["COMPLETE"]))))
+        floor, version, lint = map(median, in_turns(
+            runs, lambda: once_ms(EMPTY), lambda: once_ms(SEGUE, "version"), lambda: once_ms(SEGUE, "lint", path)))
     row("an empty program", floor, "ms")
     row("segue version, against that", version / floor, "times", "<= 1.5")
     row("segue lint of 10 movements", lint / floor, "times", "<= 1.5")
@@ -48,7 +45,7 @@ def submit(box, count=1):
     workflow = box.file("w.json", JUDGED)
     scenario = box.file("s.json", json.dumps({"replies": [
         {"purpose": "execute", "text": answer},
-        {"purpose": "execute", "text": answer, "times": 0, "delay_ms": HOUR_MS},
+        {"purpose": "execute", "text": answer, "times": 0, "delay_ms": 3_600_000},
         {"purpose": "judge", "structured": {"reason": "there is more", "step": 1}, "times": 0}]}))
     return [box.submit(workflow, scenario, task="the queue") for _ in range(count)][-1]
 
@@ -85,19 +82,16 @@ def requests(watched, count=40000, at_once=100):
         box.serve()
         sid = submit(box)
         before = settle(box, 1)
-        sockets = [socket.socket(socket.AF_UNIX) for _ in range(8)]
         request = f"GET /v1/sessions/{sid} HTTP/1.1\r\nHost: segue\r\n\r\n".encode()
-        for s in sockets:
-            s.connect(box.socket)
-        sockets[0].sendall(request)
-        length = len(sockets[0].recv(1 << 16))
-        begin = time.monotonic()
-        for _ in range(count // at_once // len(sockets)):
-            for s in sockets:
-                s.sendall(request * at_once)
-            for s in sockets:
-                s.recv(length * at_once, socket.MSG_WAITALL)
-        row("GET /v1/sessions/ID, 8 connections", count / (time.monotonic() - begin), "a second", ">= 5000")
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(box.socket)
+            line.sendall(request)
+            length = len(line.recv(1 << 16))
+            begin = time.monotonic()
+            for _ in range(count // at_once):
+                line.sendall(request * at_once)
+                line.recv(length * at_once, socket.MSG_WAITALL)
+            row("GET /v1/sessions/ID", count / (time.monotonic() - begin), "a second", ">= 5000")
         watchers = [Events(box, sid, last=1000) for _ in range(watched)]
         row(f"{watched} idle watchers", (settle(box, 1) - before) / 1024, "MiB", "<= 10")
         for watcher in watchers:

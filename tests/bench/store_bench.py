@@ -8,14 +8,13 @@ import signal
 import time
 from statistics import median
 
-from bench import (AT_ONCE, LOOP, PROBE, THREE, THREE_REPLIES, at, in_turns, load, loop_replies, memory_kib, peak_mib,
-                   ran, row, times_as)
+from bench import AT_ONCE, LOOP, PROBE, THREE, THREE_REPLIES, compare, load, loop_replies, peak_mib, ran, row
 import audit_logs
 import postgres
 import shared_daemon_test
 from daemon import DaemonBox
 from program_bench import settle, submit
-from support import SEGUE, expect, of_type
+from support import SEGUE, at, of_type
 
 ROUNDS, WORKERS = 3, 8
 WORKER = "00000000-0000-4000-9000-000000000000"
@@ -41,23 +40,15 @@ class Server(postgres.Server):
         return url
 
     def pgbench(self, script, prepare, *words):
-        """Transactions a second, and the milliseconds of one, in a fresh database with a worker."""
+        """Transactions a second in a fresh database with a worker."""
         database = name(self.fresh())
         self.sql(f"SELECT segue.enter('{WORKER}', 'bench', '{{}}', 'bench', 3600000); " + prepare, database)
-        path = self.dir + "/script.sql"
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(script)
-        os.chmod(path, 0o644)
-        said = self.run("pgbench", "-h", self.dir, "-U", "postgres", "-n", "-M", "extended", *words, "-f", path,
-                        database).decode()
-        return [float(re.search(what + r" = ([0-9.]+)", said)[1]) for what in ("tps", "latency average")]
+        said = self.run("pgbench", "-h", self.dir, "-U", "postgres", "-n", "-M", "extended", *words, "-f", "-",
+                        database, input=script.encode())
+        return float(re.search(rb"tps = ([0-9.]+)", said)[1])
 
-    def pgbench_appends(self, clients):
+    def tps(self, clients=8):
         return self.pgbench(APPEND, MAKE, "-c", str(clients), "-j", "2", "-T", "6", "-D", "seq=0")
-
-    def appends(self, logs, batches):
-        """Appends a second."""
-        return float(ran(PROBE, "append", self.fresh(), str(logs), str(batches))[2])
 
 
 def name(url):
@@ -65,13 +56,6 @@ def name(url):
 
 
 class Fleet(shared_daemon_test.Fleet):
-    def ended(self, workflow=THREE, replies=THREE_REPLIES):
-        """The records of a session that was submitted, when it has ended."""
-        path, said = self.file("w.json", workflow), self.file("s.json", json.dumps({"replies": replies}))
-        (sid,) = self.submit(path, words=("--scenario", said))
-        self.until(lambda: self.count("state <> 'ended'") == 0, "it ends")
-        return self.records(sid)
-
     def records(self, sid):
         return [json.loads(line) for line in self.segue("show", sid, "--json").stdout.splitlines()]
 
@@ -94,12 +78,10 @@ def through_the_daemon(sessions, url, clients=1):
         return sessions * 3 / took, spent / sessions
 
 
-def alone(turns=300):
-    """Milliseconds of an append of the only session that a daemon has, from its first turn to its end."""
-    with Fleet("30s") as fleet:
-        fleet.serve("-n", "1")
-        log = fleet.ended(LOOP, loop_replies(turns))
-        return (at(log[-1]) - at(of_type(log, "turn_start")[0])) * 1000 / turns
+def alone(url, turns=300):
+    """Milliseconds of an append of the only session that a daemon has."""
+    with daemon(url, "-n", "1") as box:
+        return load(box, LOOP, loop_replies(turns), 1, 1)[0] * 1000 / turns
 
 
 def take_over(number):
@@ -116,11 +98,16 @@ def take_over(number):
 
 
 def first_call_ms(url):
-    """From a submit to what the first call told another worker."""
+    """From a submit to the first call, of another worker."""
     with Fleet("30s", store=url) as fleet:
         fleet.serve("-n", "4")
-        logs = [fleet.ended() for _ in range(9)]
-        return median((at(of_type(log, "call_end")[0]) - at(log[0])) * 1000 for log in logs)
+        workflow = fleet.workflow(0)
+        logs = []
+        for _ in range(9):
+            ids = fleet.submit(workflow)
+            fleet.until(lambda: fleet.count("state <> 'ended'") == 0, "it ends")
+            logs.append(fleet.records(ids[0]))
+        return median((at(of_type(log, "call_start")[0]) - at(log[0])) * 1000 for log in logs)
 
 
 def idle(server, seconds=20):
@@ -169,26 +156,19 @@ def long_log(megabytes):
 
 def store(sessions=1000, megabytes=256):
     """Megabytes: of the long log."""
-    why = postgres.missing()
-    if why:
-        print("skipped:", why)
-        return
+    postgres.need()
     with Server() as server:
         shared_daemon_test.SERVER = server
-        tps, appends = in_turns(ROUNDS, {"pgbench": lambda: server.pgbench_appends(8)[0],
-                                         "segue": lambda: server.appends(64, 20000)})
-        row("pgbench, the same function, 8 clients", median(tps), "a second")
-        row("  appends of 64 sessions, of that", times_as(appends, tps), "", ">= 1.50")
+        compare(ROUNDS, ">= 1.50", "pgbench, the same function, 8 clients", "a second", server.tps,
+                "appends of 64 sessions", lambda: float(ran(PROBE, "append", server.fresh(), "64", "20000")[2]))
         turns, _ = through_the_daemon(sessions, server.fresh(), 8)
         row("turns through a daemon, 16 at once", turns, "a second", ">= 1020")
-        row("  of pgbench's", turns / median(tps), "", ">= 0.35")
-        trips, one = in_turns(ROUNDS, {"pgbench": lambda: server.pgbench_appends(1)[1], "session": alone})
-        row("pgbench with one client: a commit", median(trips), "ms")
-        row("  one session alone: an append, with its turn", times_as(one, trips), "commits", "<= 1.50")
-        files, shared = in_turns(ROUNDS, {"files": lambda: through_the_daemon(200, None)[1],
-                                          "store": lambda: through_the_daemon(200, server.fresh())[1]})
-        row("processor time of a daemon with files", median(files), "ms/session")
-        row("  with the store, of that", times_as(shared, files), "", "<= 1.50")
+        row("  of pgbench's", turns / server.tps(), "", ">= 0.35")
+        compare(ROUNDS, "<= 1.50", "pgbench with one client: a commit", "ms", lambda: 1000 / server.tps(1),
+                "one session alone: an append, with its turn", lambda: alone(server.fresh()))
+        compare(ROUNDS, "<= 1.50", "processor time of a daemon with files", "ms/session",
+                lambda: through_the_daemon(200, None)[1],
+                "with the store", lambda: through_the_daemon(200, server.fresh())[1])
         row("submit to the first call elsewhere, median", first_call_ms(server.fresh()), "ms", "<= 20")
         with shared_daemon_test.pooler(name(server.fresh())) as url:
             if url is not None:
@@ -199,6 +179,5 @@ def store(sessions=1000, megabytes=256):
             row("  the longest", max(took), "s", f"<= {most}")
         idle(server)
         row("renewals each third of a lease, 1,000 held", held(server), "", "<= 1")
-        row("a claim behind 10,000 that fit nobody", server.pgbench(CLAIM, NOBODY, "-c", "1", "-t", "50")[1], "ms",
-            "<= 20")
+        row("a claim behind 10,000 that fit nobody", 1000 / server.pgbench(CLAIM, NOBODY, "-t", "50"), "ms", "<= 20")
         row(f"memory of verify, a log of {megabytes} MB", long_log(megabytes), "MiB", "<= 64")

@@ -6,12 +6,11 @@ import http.client
 import json
 import os
 import time
-from statistics import median
 
-from bench import LOOP, Constant, at, cpu_ms, in_turns, loop_replies, ran, row, run_words, times_as
+from bench import LOOP, Constant, compare, loop_replies, ran, row, run_words
 import audit_logs
 import browser
-from support import SEGUE, expect, of_type, records
+from support import SEGUE, at, cpu_ms, expect, of_type, records
 from web_gate_test import FETCH, WebBox
 from web_pages_test import READY, enter
 
@@ -92,9 +91,8 @@ def first_row(sessions):
         def paint(url):
             b.open(url)
             return b.wait("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
-        ours, theirs = map(median, in_turns(9, {"ours": lambda: paint(root), "constant": lambda: paint(constant)}))
-        row(f"first row of {sessions} sessions", ours, "ms")
-        row("  against the same bytes as a constant", ours / theirs, "times", "<= 1.3")
+        compare(9, "<= 1.3", "first row of a constant page", "ms", lambda: paint(constant),
+                f"of the same bytes as a list of {sessions} sessions", lambda: paint(root))
         box.end()
 
 
@@ -117,7 +115,7 @@ def changes(turns):
         seen = {turn: ms for turn, ms in b.run("return window.seen").items() if turn not in there}
         took = sorted(seen[str(r["turn"])] - 1000 * at(r) for r in of_type(records(box.log(sid)), "turn_start")
                       if str(r["turn"]) in seen)[:-1]
-        row("changes of a page that were seen, at 20 a second", len(took), "", f">= {turns // 3}")
+        expect(len(took) >= turns // 3, "changes were missed:", len(took), "of", turns)
         row("from the record to the changed page, p50", took[len(took) // 2], "ms", "<= 25")
         row("  p99", took[int(len(took) * .99)], "ms", "<= 100")
         box.end()
@@ -150,8 +148,7 @@ def open_pages(turns):
             before = box.rss_kib()
             with listening(windows * 3):
                 row("an open page, in the daemon", (box.rss_kib() - before) / 30, "KiB", "<= 16")
-        bare, pages = in_turns(5, {"bare": lambda: rate(0), "pages": lambda: rate(10)})
-        row("turns/s with ten pages, of those without", times_as(pages, bare), "", ">= 0.97")
+        compare(5, ">= 0.97", "turns of a session", "a second", lambda: rate(0), "with ten pages", lambda: rate(10))
         box.end()
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import Box, expect, main, need_build, of_type, records  # noqa: E402
+from support import Box, expect, fill, main, need_build, of_type, records  # noqa: E402
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
 END = "      - {condition: when(changed == 0), next: ABORT}\n      - {condition: when(true), next: COMPLETE}\n"
@@ -172,10 +172,7 @@ def case_lost_base():
 def case_large():
     """10,000 files, with git and without: printed, and bounded loosely for a machine at work."""
     with Box() as box:
-        for i in range(10000):
-            os.makedirs(f"{box.cwd}/d{i % 100}", exist_ok=True)
-            with open(f"{box.cwd}/d{i % 100}/f{i}", "w") as f:
-                f.write("x\n" * 20)
+        fill(box.cwd, 10000)
         for with_git in (False, True):
             if with_git:
                 git(box, "init", "-q", ".")

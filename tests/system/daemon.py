@@ -13,7 +13,7 @@ import threading
 import time
 
 import on_store
-from support import SEGUE, WAIT_S, Box, expect
+from support import SEGUE, WAIT_S, Box, expect, memory_kib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LONG = os.environ.get("SEGUE_LONG") == "1"
@@ -100,8 +100,7 @@ class DaemonBox(Box):
                "".join(self.said))
 
     def rss_kib(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
-            return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+        return memory_kib(self.process.pid, "VmRSS")
 
     def fds(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))

@@ -13,7 +13,7 @@ import cutting  # noqa: E402
 import postgres  # noqa: E402
 import shared_daemon_test  # noqa: E402
 from shared_daemon_test import MOVEMENTS  # noqa: E402
-from support import BUILD, THREAD_SANITIZED, expect, main, need_build, preload  # noqa: E402
+from support import BUILD, THREAD_SANITIZED, cpu_ms, expect, main, need_build, preload  # noqa: E402
 
 SERVER = None
 WIDE = """
@@ -321,23 +321,17 @@ def newer_tables_under_a_worker():
         fleet.few_repeats(ids, 0)
 
 
-def cpu_s(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-        words = f.read().rpartition(")")[2].split()
-    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def an_outage_costs_nothing():
     """While the server is away the worker waits between its tries; it once span from the first sweep it missed."""
     with Fleet("1s") as fleet:
         worker = fleet.serve()
         SERVER.stop("immediate")
         try:
-            before = cpu_s(worker.pid)
+            before = cpu_ms(worker.pid)
             try:
                 expect(worker.wait(4) is None, "it ended", fleet.said(0))
             except subprocess.TimeoutExpired:
-                spent = cpu_s(worker.pid) - before
+                spent = (cpu_ms(worker.pid) - before) / 1000
         finally:
             SERVER.start()
         expect(spent < 1.5, "seconds of processor time in an outage of 4 s:", spent)

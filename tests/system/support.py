@@ -4,6 +4,7 @@ every way to judge, and the checks that hold after any crash. Standard library o
 A test is run as NAME_test.py BUILD_DIR [CASE...]. It prints one line a case; a case that fails
 prints what was wrong and the command that repeats it.
 """
+import datetime
 import json
 import os
 import re
@@ -149,6 +150,15 @@ def of_type(log, kind):
     return [r for r in log if r["type"] == kind]
 
 
+def fill(folder, files):
+    """Makes f0, and as many files more in 100 folders."""
+    for i in range(files):
+        below = f"{folder}/d{i % 100}" if i else folder
+        os.makedirs(below, exist_ok=True)
+        with open(f"{below}/f{i}", "w", encoding="ascii") as f:
+            f.write(f"line {i}\n" * 20)
+
+
 def prompt_text(log, call):
     """The prompt of a call as it was sent, with what it refers to put in."""
     def text(part):
@@ -162,6 +172,11 @@ def prompt_text(log, call):
             value = value[int(key)] if isinstance(value, list) else value[key]
         return text(value)
     return "".join(map(text, call["prompt"]))
+
+
+def at(record):
+    """When a record was made, in seconds since 1970."""
+    return datetime.datetime.fromisoformat(record["ts"].removesuffix("Z") + "+00:00").timestamp()
 
 
 def verdicts(log):
@@ -233,6 +248,21 @@ def processes_of(directory):
         if directory.encode() + b"/" in cmdline and state != b"Z":
             found.append((int(pid), cmdline.replace(b"\0", b" ").decode(errors="replace")))
     return found
+
+
+def cpu_ms(pid):
+    """Processor time that a process has used."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        words = f.read().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def memory_kib(pid, field, file="status"):
+    """The sum of the lines of a file of /proc/PID that begin with the field."""
+    with open(f"/proc/{pid}/{file}", encoding="ascii") as f:
+        found = [int(line.split()[1]) for line in f if line.startswith(field)]
+    expect(found, field, "of", pid, "is not there")
+    return sum(found)
 
 
 def pid_is_gone(pid, directory):

@@ -12,7 +12,7 @@ import audit_logs
 from daemon import simple
 from report_cli_test import session
 from screens import ASKS, UNSURE
-from support import expect, main, records
+from support import at, expect, main, records
 from web_gate_test import WebBox
 
 
@@ -88,12 +88,7 @@ def took(ms):
 
 
 def ms_between(a, b):
-    return round(1000 * (audit_stamp(b) - audit_stamp(a)))
-
-
-def audit_stamp(text):
-    import datetime
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    return round(1000 * (at({"ts": b}) - at({"ts": a})))
 
 
 def cost(spent):
