@@ -10,8 +10,8 @@ static size_t string_back(const struct repair *r, size_t start, size_t i, char s
   return i;
 }
 
-/* Returns the line in the string before which its quote was lost, since it starts something new;
- * SIZE_MAX if there is none. */
+/* Returns where the string ends if its quote was lost before a line that starts something new;
+ * SIZE_MAX if there is no such line. */
 static size_t lost_before_line(struct repair *r, const struct repair_reading *s) {
   for (size_t k = s->start; k < r->n; k++) {
     if (r->t[k] != '\n')

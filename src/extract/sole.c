@@ -435,7 +435,8 @@ static bool stands_in_report(const struct extract_check *check, const json_t *va
   return found;
 }
 
-/* Puts the first two answers that differ into s->places. Returns false if all are the same. */
+/* Puts the first two answers that differ into s->places. Returns false if all are the same and
+ * none was dropped. */
 static bool differing(struct sole *s, const struct extract_answers *answers) {
   for (size_t i = 1; i < answers->count; i++)
     if (!same_value(answers->items[0].value, answers->items[i].value)) {
