@@ -314,9 +314,10 @@ static void put_causes(struct html *h, const struct census *c, struct str q) {
   const struct audit_at at = {c, q, BEHIND_CAUSES};
   if (c->cause_count == 0)
     return;
-  HTML(h,
-       "<h3>Sessions that did not complete, by cause</h3><table><thead><tr><th scope=col>cause</th>"
-       "<th scope=col class=n>sessions</th><th scope=col>example</th></tr></thead><tbody>");
+  HTML(h, "<h3>Sessions that did not complete, by cause</h3><div class=wide tabindex=0 role=region "
+          "aria-label=\"Sessions that did not complete, by cause\"><table><thead><tr><th "
+          "scope=col>cause</th>"
+          "<th scope=col class=n>sessions</th><th scope=col>example</th></tr></thead><tbody>");
   for (size_t i = 0; i < c->cause_count; i++) {
     HTML(h, "<tr><th scope=row>");
     html_said(h, names_text(&c->names, c->causes[i].cause));
@@ -326,13 +327,14 @@ static void put_causes(struct html *h, const struct census *c, struct str q) {
     put_cause_example(h, str_from(c->causes[i].example));
     HTML(h, "</td></tr>");
   }
-  HTML(h, "</tbody></table>");
+  HTML(h, "</tbody></table></div>");
 }
 
 static void put_apart(struct html *h, const struct census *c) {
   if (c->apart_count == 0)
     return;
-  HTML(h, "<h3>Logs not counted</h3><table><thead><tr><th scope=col>log</th>"
+  HTML(h, "<h3>Logs not counted</h3><div class=wide tabindex=0 role=region "
+          "aria-label=\"Logs not counted\"><table><thead><tr><th scope=col>log</th>"
           "<th scope=col>state</th><th scope=col>why</th></tr></thead><tbody>");
   for (size_t i = 0; i < c->apart_count; i++) {
     HTML(h, "<tr><th scope=row>");
@@ -343,7 +345,7 @@ static void put_apart(struct html *h, const struct census *c) {
     html_said(h, str_from(c->apart[i].why));
     HTML(h, "</td></tr>");
   }
-  HTML(h, "</tbody></table>");
+  HTML(h, "</tbody></table></div>");
 }
 
 static void put_audit_sums(struct html *h, const struct census *c, struct str q) {

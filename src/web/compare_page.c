@@ -71,7 +71,7 @@ static void put_compare_row(struct html *h, const struct compare_row *row,
 static void put_compare_table(struct html *h, const struct compare_row *rows, size_t count,
                               const char *label, const struct compare_side *a,
                               const struct compare_side *b) {
-  HTML(h, "<div class=wide tabindex=0 role=region");
+  HTML(h, "<div class=\"wide fits\" tabindex=0 role=region");
   HTML_ATTR(h, "aria-label", str_from(label));
   HTML(h, "><table><thead><tr><th scope=col>movement</th><th scope=col>A</th><th scope=col>B</th>"
           "<th scope=col>differs</th></tr></thead><tbody>");

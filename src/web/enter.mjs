@@ -2,6 +2,13 @@
 const say = document.getElementById('say');
 const code = location.hash.slice(1);
 
+// Another page's link opens this page without the cookie; what this page asks for has it.
+async function go(otherwise) {
+  const known = await fetch('page.mjs').then((answer) => answer.ok, () => false);
+  if (known) location.replace(location.pathname);
+  else if (otherwise) say.textContent = otherwise;
+}
+
 async function enter() {
   history.replaceState(null, '', location.pathname);
   let answer;
@@ -19,19 +26,7 @@ async function enter() {
     say.textContent = 'This code has been used, or is more than a minute old. Run segue web again.';
     return;
   }
-  go();
-}
-
-// A page opened by another program comes without the cookie; one opened by this page has it.
-function go() {
-  if (sessionStorage.getItem('tried')) {
-    sessionStorage.removeItem('tried');
-    say.textContent = code ? 'The browser does not keep cookies from this page: allow them, then run segue web again.'
-      : say.textContent;
-    return;
-  }
-  sessionStorage.setItem('tried', '1');
-  location.replace(location.pathname);
+  await go('This browser does not keep cookies from this page: allow them, then run segue web again.');
 }
 
 if (/^[0-9a-f]{32}$/.test(code)) enter();

@@ -83,18 +83,32 @@ void part_begin_page(struct html *h, struct str title, const char *watch) {
     HTML_LINK(h, "/providers", STR(""), "");
     put_menu(h, title, "Providers");
   }
-  HTML(h, "</nav><p id=line role=status></p></header><main id=main tabindex=-1>");
+  HTML(h, "</nav><p id=line role=status></p><noscript><p>Scripts are off in this browser: "
+          "everything can be read, but this page does not follow changes, and its forms and "
+          "buttons do nothing. A filter goes into the address (?q=status:running), and the "
+          "command line can do the rest: segue inbox, answer, resume, cancel.</p></noscript>"
+          "</header><main id=main tabindex=-1>");
 }
 
 void part_end_page(struct html *h) {
   HTML(h,
-       "</main><footer class=noprint><details id=keys><summary>Keys</summary><p>"
-       "j, k: move; Enter: open; u: back; /: filter; n, p: next and previous judgment; N, P: next "
-       "and previous failure; e: open all details; f: follow a call's output; x: select a "
-       "session (select two to compare them); g s: sessions; g i: inbox; g a: audit; g p: "
-       "providers; Esc: leave a field; ?: this list. Keys never change a session. "
-       "<label><input type=checkbox id=keys-off> turn these keys off</label></p></details>"
-       "</footer>"
+       "</main><footer class=noprint><details id=keys><summary>Keys</summary><dl>"
+       "<dt>everywhere</dt><dd>?: this list; Esc: leave a field, fold this list; u: back; e: open "
+       "all details; g s: sessions; g i: inbox; g a: audit; g p: providers</dd>"
+       "<dt>sessions</dt><dd>j, k: next, previous session; Enter: open it; /: filter; x: select it "
+       "(select two to compare them)</dd>"
+       "<dt>inbox</dt><dd>j, k: next, previous of what waits; Enter: open its session</dd>"
+       "<dt>session</dt><dd>j, k: next, previous turn; Enter: open its judgment; /: find in all "
+       "texts; f: follow a call's output</dd>"
+       "<dt>judgment</dt><dd>n, p: next, previous judgment; N, P: next, previous failure</dd>"
+       "<dt>records</dt><dd>j, k: next, previous record; Enter: open it; n, p: later, earlier "
+       "ones</dd>"
+       "<dt>text</dt><dd>n, p: next, previous piece</dd>"
+       "<dt>find</dt><dd>j, k: next, previous place; Enter: open it; /: find another text</dd>"
+       "<dt>audit, judgments</dt><dd>j, k: next, previous row; Enter: open it; /: filter</dd>"
+       "<dt>compare</dt><dd>j, k: next, previous turn; Enter: open it</dd></dl>"
+       "<p>Keys never change a session. <label><input type=checkbox id=keys-off> turn these keys "
+       "off</label></p></details></footer>"
        "</body></html>\n");
 }
 

@@ -255,6 +255,15 @@ function select() {
   chosen.append(link);
 }
 
+// With cookies off, a browser keeps nothing.
+function kept() {
+  try {
+    return localStorage;
+  } catch {
+    return {};
+  }
+}
+
 const keys = {
   x: select,
   j: () => move(1),
@@ -277,7 +286,7 @@ document.addEventListener('keydown', (event) => {
     document.getElementById('keys').open = false;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select')) return;
-  if (localStorage.getItem('keys') === 'off') return;
+  if (kept().keys === 'off') return;
   if (going) {
     going = false;
     const page = {s: '', i: 'inbox', a: 'audit', p: 'providers'}[event.key];
@@ -290,5 +299,5 @@ document.addEventListener('keydown', (event) => {
 });
 
 const off = document.getElementById('keys-off');
-off.checked = localStorage.getItem('keys') === 'off';
-off.addEventListener('change', () => localStorage.setItem('keys', off.checked ? 'off' : 'on'));
+off.checked = kept().keys === 'off';
+off.addEventListener('change', () => { kept().keys = off.checked ? 'off' : 'on'; });

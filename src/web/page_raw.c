@@ -17,11 +17,16 @@ static void put_record(struct html *h, const struct view_raw *raw) {
   struct buf number = {0};
   HTML(h, "<article class=record");
   html_attr_printf(h, "id", "rec%llu", (unsigned long long)raw->seq);
-  HTML(h, "><h2>");
+  HTML(h, "><h2><a");
+  buf_printf(&number, "%llu", (unsigned long long)raw->seq);
+  html_link_text(h, STR(""), buf_view(&number), 0);
+  HTML(h, ">");
   html_printf(h, "%llu ", (unsigned long long)raw->seq);
   html_said(h, raw->type);
+  HTML(h, "</a>");
   if (raw->turn > 0) {
     HTML(h, " <a class=dim");
+    buf_clear(&number);
     buf_printf(&number, "%ld", raw->turn);
     HTML_LINK(h, "", buf_view(&number), "");
     HTML(h, ">");
@@ -153,7 +158,7 @@ static void put_hits(struct html *h, const struct page_ask *ask, const struct vi
   HTML(h, "<p role=status>");
   html_printf(h, found->more ? "The first %zu places" : "%zu place%s", found->count,
               found->count == 1 ? "" : "s");
-  HTML(h, "</p><div class=wide tabindex=0 role=region aria-label=Places><table><thead><tr>"
+  HTML(h, "</p><div class=\"wide fits\" tabindex=0 role=region aria-label=Places><table><thead><tr>"
           "<th scope=col class=n>turn</th><th scope=col>place</th><th scope=col>text</th></tr>"
           "</thead><tbody>");
   for (size_t i = 0; i < found->count; i++)

@@ -267,7 +267,10 @@ static unsigned page_enter(const struct page_ask *ask, struct buf *out) {
   HTML_SRC(&h, "enter.mjs");
   HTML(&h,
        "></script></head><body><main><h1>segue</h1><p id=say role=status>This page needs a "
-       "code that works once, within a minute. Run <code>segue web</code> to get one.</p></main>"
+       "code that works once, within a minute. Run <code>segue web</code> to get one.</p>"
+       "<noscript><p>Scripts are off in this browser, so it cannot hand in the code: allow them "
+       "for this page and run <code>segue web</code> again. What is behind this page can be read "
+       "without them.</p></noscript></main>"
        "</body></html>\n");
   return 200;
 }

@@ -33,7 +33,7 @@ def axe_script(folder):
 
 
 class Browser:
-    def __init__(self, width=1280, height=900, dark=False, scripts=True, more=()):
+    def __init__(self, width=1280, height=900, dark=False, scripts=True, cookies=True, more=()):
         self.home = tempfile.mkdtemp(prefix="segue-browser-")
         self.base = f"http://127.0.0.1:{self.start_driver()}"
         arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run",
@@ -41,9 +41,8 @@ class Browser:
                      f"--window-size={width},{height}", f"--user-data-dir={self.home}/profile", *more]
         if dark:
             arguments.append("--force-dark-mode")
-        options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}}
-        if not scripts:
-            options["prefs"] = {"profile.managed_default_content_settings.javascript": 2}
+        options = {"args": arguments, "perfLoggingPrefs": {"enableNetwork": True}, "prefs": {
+            f"profile.managed_default_content_settings.{name}": 2 for name, on in (("javascript", scripts), ("cookies", cookies)) if not on}}
         made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options,
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}}})

@@ -105,6 +105,36 @@ def inbox_by_keys():
         process.wait()
 
 
+def records_by_keys():
+    """j k move between records, also those of no turn, and Enter opens one; the list of keys names the screens."""
+    with Box() as box:
+        path = session(box)
+        log = records(path)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            root = enter(b, url)
+            b.open(f"{root}s/{log[0]['session']}/records")
+            b.wait(READY)
+            for keys, wanted in ((("j",), 1), (("j", "j"), 3), (("k",), 2), (("k", "k"), 1)):
+                b.press(*keys)
+                at = b.run("return document.activeElement.closest('article')?.id")
+                expect(at == f"rec{wanted}" and b.run(SEEN) != "none", keys, at)
+            b.press("j", "Enter")
+            b.wait(AT, "Text")
+            shown = b.run("return document.querySelector('#main pre').textContent")
+            with open(path, encoding="utf-8") as f:
+                expect(shown == f.read().split("\n")[1], shown)
+            b.press("?")
+            told = b.run("return [...document.querySelectorAll('#keys dt')].map((t) => [t.textContent, t.nextSibling.innerText])")
+            for screen, keys in {"everywhere": ("?", "Esc", "u", "g s"), "sessions": ("j, k", "Enter", "/", "x"), "inbox": ("j, k", "Enter"),
+                                 "session": ("j, k", "Enter", "/", "f"), "judgment": ("n, p", "N, P"), "records": ("j, k", "Enter", "n, p"),
+                                 "find": ("j, k", "Enter", "/"), "audit, judgments": ("j, k", "Enter", "/")}.items():
+                expect(all(key + ":" in dict(told)[screen] for key in keys), screen, told)
+            clean(b)
+        process.terminate()
+        process.wait()
+
+
 def tab_alone():
     """From the top of each screen Tab comes to everything that can be used, and every stop is seen."""
     with Box() as box:
@@ -193,4 +223,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([every_key, inbox_by_keys, tab_alone, hundred_merges, copied]))
+    sys.exit(main([every_key, inbox_by_keys, records_by_keys, tab_alone, hundred_merges, copied]))

@@ -13,7 +13,7 @@ import hostile_texts
 from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
-from screens import UNSURE
+from screens import UNSURE, Screens
 from support import Box, expect, main, of_type, records
 from view_cli_test import stops
 from web_gate_test import WebBox
@@ -771,8 +771,55 @@ def large():
         process.wait()
 
 
+def every_screen():
+    """No screen scrolls sideways on a phone, and none moves; on paper no table is larger than the rest; without scripts
+    each says so, and can be read."""
+    with WebBox() as box:
+        screens = Screens(box)
+        with browser.Browser() as b:
+            root = enter(b, box.code())
+            sizes = "return [...document.querySelectorAll('main p, td, th, dd')].map((e) => parseFloat(getComputedStyle(e).fontSize))"
+            shown = {}
+            for name, page in screens.pages().items():
+                b.emulate(width=360, still=True)
+                b.open(root + page)
+                b.wait(READY)
+                expect(b.run("return document.documentElement.scrollWidth") <= 360, name)
+                expect(b.run("return document.getAnimations().length") == 0, name)
+                if name == "providers":
+                    expect(b.run("const w = document.querySelector('.wide'); return w.scrollWidth - w.clientWidth") == 0, "cut off")
+                elif name == "judgments":
+                    third = b.run("return document.querySelector('.wide td:nth-child(3)').getBoundingClientRect().left")
+                    expect(third < 300, "ids fill the view", third)
+                b.emulate(width=720, media="print")
+                expect(max(b.run(sizes), default=0) <= 11.5, name, b.run(sizes))
+                if name.partition("-")[0] not in ("hostile", "japanese", "long", "unsure", "asks", "form", "filtered", "failed"):
+                    shown[page] = text(b)
+            b.cdp("Emulation.setScriptExecutionDisabled", value=True)
+            b.emulate(width=720, media="print")
+            for page, was in shown.items():
+                b.open(root + page)
+                still = lambda s: re.sub(r"\d+", "", s)[:100]  # noqa: E731 - ages go on
+                expect(still(text(b)) == still(was), page, text(b)[:300], was[:300])
+                expect("Scripts are off" in b.run("return document.querySelector('header').textContent"), page)
+        box.end()
+
+
+def switched_off():
+    """Without cookies, or without scripts, the first page says what is wrong, and does not go round in circles."""
+    with WebBox() as box:
+        box.serve()
+        for off, words in ({"cookies": False}, "This browser does not keep cookies"), ({"scripts": False}, "Scripts are off"):
+            with browser.Browser(**off) as b:
+                b.open(box.code())
+                b.wait("return document.body.innerText.includes(arguments[0])", words)
+                pages = [r for r in b.requests() if "/w/" in r and r.endswith("/")]
+                expect(len(pages) <= 1, pages)
+        box.end()
+
+
 if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([folder, answers, waits, live, listed, new_ones, compared, act, inbox, further, questions, forms, hostile, sorted_rows, laid_out, pieces, marked, keys, large]))
+    sys.exit(main([folder, answers, waits, live, listed, new_ones, compared, act, inbox, further, questions, forms, hostile, sorted_rows, laid_out, pieces, marked, keys, large, every_screen, switched_off]))
