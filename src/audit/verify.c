@@ -330,6 +330,24 @@ static bool check_last_heads(const struct heads *const *heads, size_t n,
   return true;
 }
 
+/* Compares the log with what the store keeps of it elsewhere, which knows of a record that is
+ * missing at the end and of a log that was rewritten as a whole; the chain cannot tell. */
+static bool check_due(const struct book *b, struct verify_result *out) {
+  struct reader_due due;
+  if (!reader_due(&b->reader, &due) || due.records != b->records)
+    return true;
+  return strcmp(due.hash, b->hash) == 0 ||
+         err_set(&out->why, ERR_CORRUPT, "the store's row has another hash: the log was rewritten");
+}
+
+static bool check_last_due(const struct book *b, struct verify_result *out) {
+  struct reader_due due;
+  return !reader_due(&b->reader, &due) || due.records <= out->records ||
+         err_set(&out->why, ERR_CORRUPT,
+                 "it is missing: the store's row says %llu records, so the end was cut off",
+                 (unsigned long long)due.records);
+}
+
 static void look_at_reports(struct verify_pass *r, struct verify_result *out) {
   struct buf told = {.max = sizeof out->reports - 1};
   report_files_look(&r->reports, &r->book.store, out->session);
@@ -366,7 +384,8 @@ static bool check_records(const struct verifier *v, struct verify_pass *r,
     }
     if (!more)
       return true;
-    bool sound = check_record(v, r, out) && check_heads(heads->items, heads->count, b, out);
+    bool sound = check_record(v, r, out) && check_heads(heads->items, heads->count, b, out) &&
+                 check_due(b, out);
     report_files_take(&r->reports, &r->draft.record);
     drop_record(r);
     if (!sound)
@@ -384,7 +403,7 @@ static void conclude(struct verify_pass *r, bool sound, const struct verify_head
     sound = err_set(&out->why, ERR_CORRUPT, "%llu bytes stand behind session_end",
                     (unsigned long long)b->torn_bytes);
   if (sound && b->state != BOOK_DAMAGED)
-    sound = check_last_heads(heads->items, heads->count, out);
+    sound = check_last_heads(heads->items, heads->count, out) && check_last_due(b, out);
   if (!sound || b->state == BOOK_DAMAGED) {
     out->state = VERIFY_BAD;
     out->bad_record = out->records + 1;

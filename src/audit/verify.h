@@ -8,8 +8,9 @@
  *   verifier_free(v)
  *
  * A log is sound up to its first bad record; nothing after that is read. The chain cannot detect a
- * log cut off at the end of a record, or rewritten as a whole; the heads can. Memory: the session's
- * state, as while it ran, and 40 bytes a record. */
+ * log cut off at the end of a record, or rewritten as a whole; the heads can, and so can the row of
+ * a shared store. Memory: the session's state, as while it ran, and 40 bytes a record.
+ */
 #ifndef SEGUE_AUDIT_VERIFY_H
 #define SEGUE_AUDIT_VERIFY_H
 

@@ -41,6 +41,7 @@ struct store_move {
 enum store_stand { STAND_NONE, STAND_GOES_ON, STAND_IN_TRANSIT, STAND_SET_ASIDE };
 
 struct store_raw; /* a log that is open for reading */
+struct reader_due;
 
 struct store_ops {
   bool (*open)(struct store *store, struct err *err);
@@ -96,6 +97,7 @@ struct store_ops {
   /* Follows a log that its owner replaced (*replaced). Returns false if the log is gone. */
   bool (*raw_again)(struct store_raw *raw, bool *replaced);
   bool (*raw_is_owned)(const struct store_raw *raw);
+  bool (*raw_due)(const struct store_raw *raw, struct reader_due *due); /* or NULL: never */
   void (*raw_close)(struct store_raw *raw);
 
   bool (*report_put)(const struct store *store, const char *session, const char *file,

@@ -127,6 +127,10 @@ bool reader_is_owned(const struct log_reader *r) {
   return r->ops->raw_is_owned(r->raw);
 }
 
+bool reader_due(const struct log_reader *r, struct reader_due *due) {
+  return r->ops->raw_due != NULL && r->ops->raw_due(r->raw, due);
+}
+
 void reader_close(struct log_reader *r) {
   if (r->raw != NULL)
     r->ops->raw_close(r->raw);

@@ -32,6 +32,14 @@ void reader_from(struct log_reader *r, uint64_t at);
 /* Frees its memory; reading then continues where it was. Lines from it are no longer valid. */
 void reader_rest(struct log_reader *r);
 bool reader_is_owned(const struct log_reader *r);
+/* Tells which records the log must have, where the store keeps that apart from them: a shared
+ * store's row knows the last record of its log. It is what was true when the log was opened.
+ * Returns false if only the log knows. */
+struct reader_due {
+  uint64_t records;
+  char hash[SHA256_HEX]; /* of the last of them */
+};
+bool reader_due(const struct log_reader *r, struct reader_due *due);
 void reader_close(struct log_reader *r);
 
 /* These access the log's bytes, whatever was read as lines: how many there are now; read up to

@@ -147,9 +147,9 @@ def changed_by_hand():
     changes = (("UPDATE segue.line SET line = overlay(line placing 'X'::bytea from 40) WHERE seq = 3", b"record 3"),
                ("DELETE FROM segue.line WHERE seq = 2", b"record 2"),
                ("UPDATE segue.line SET line = (SELECT line FROM segue.line WHERE seq = 4) WHERE seq = 5", b"record 5"),
-               ("DELETE FROM segue.line WHERE seq = (SELECT max(seq) FROM segue.line)", b""),
-               ("UPDATE segue.session SET seq = seq + 1", b""),
-               ("UPDATE segue.session SET hash = decode(repeat('00', 32), 'hex')", b""))
+               ("DELETE FROM segue.line WHERE seq = (SELECT max(seq) FROM segue.line)", b"so the end was cut off"),
+               ("UPDATE segue.session SET seq = seq + 1", b"so the end was cut off"),
+               ("UPDATE segue.session SET hash = decode(repeat('00', 32), 'hex')", b"the store's row has another hash"))
     for change, named in changes:
         with Fleet("30s") as fleet:
             (sid,) = fleet.submit(fleet.workflow(0.01))
@@ -164,8 +164,7 @@ def changed_by_hand():
             seen = fleet.segue("verify", other)
             checked = fleet.segue("store", "check")
             expect(checked.returncode == 1 and other.encode() in checked.stdout, change, checked)
-            if named:
-                expect(seen.returncode == 1 and named in seen.stdout + seen.stderr, change, seen)
+            expect(seen.returncode == 1 and named in seen.stdout + seen.stderr, change, seen)
             before = fleet.sql(f"SELECT count(*) FROM segue.line WHERE session = '{other}'")
             for words in (("resume", other, "--max-movements", "3", "-q"), ("resume", other, "--max-movements", "3", "--daemon")):
                 done = fleet.segue(*words)

@@ -49,8 +49,8 @@ bool conn_is_narrow(const struct conn *conn);
 /* the server's process for it, even once the connection is lost */
 int conn_backend(const struct conn *conn);
 
-/* Sends one request. binary: returns the raw bytes of a single bytea column. NULL: failure and err
- * say why. */
+/* Sends one request. binary: returns the raw bytes of bytea columns, beside which
+ * only texts can be read. NULL: failure and err say why. */
 PGresult *conn_ask(struct conn *conn, const char *sql, uint64_t limit_ms,
                    const struct conn_arg *args, int n, bool binary, enum conn_failure *failure,
                    struct err *err);

@@ -299,6 +299,7 @@ const struct store_ops postgres_ops = {
     .raw_bytes = shared_raw_bytes,
     .raw_again = shared_raw_again,
     .raw_is_owned = shared_raw_is_owned,
+    .raw_due = shared_raw_due,
     .raw_close = shared_raw_close,
     .ledger_append = shared_ledger_append,
     .ledger_read = shared_ledger_read,

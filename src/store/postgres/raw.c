@@ -3,6 +3,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "store/reader.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,6 +16,7 @@ struct shared_raw {
   char id[STORE_ID_BYTES];
   uint64_t at; /* where the window begins */
   struct buf window;
+  struct reader_due due; /* as the row had it when the log was opened; records 0: not known */
   bool whole; /* the window is the whole log, just claimed; true until its end has been read once */
 };
 
@@ -64,13 +66,18 @@ struct store_raw *shared_raw_open(const struct store_ref *ref, struct err *err) 
   raw->whole = shared_claimed_log(pg, id, &raw->window);
   if (raw->whole)
     return (struct store_raw *)raw;
-  PGresult *answer = raw_ask(
-      raw, 0, "SELECT segue.read(id, $2, $3) FROM segue.session WHERE id = $1", &failure, err);
+  PGresult *answer = raw_ask(raw, 0,
+                             "SELECT segue.read(id, $2, $3), seq::text, encode(hash, 'hex') "
+                             "FROM segue.session WHERE id = $1",
+                             &failure, err);
   bool there = answer != NULL && conn_rows(answer) == 1;
   if (answer != NULL && !there)
     (void)err_set(err, ERR_NOT_FOUND, "there is no session %s at the store %s", id, pg->shown);
-  if (there)
+  if (there) {
     buf_str(&raw->window, conn_bytes(answer, 0, 0));
+    raw->due.records = conn_number(answer, 0, 1);
+    (void)snprintf(raw->due.hash, sizeof raw->due.hash, "%s", conn_text(answer, 0, 2));
+  }
   conn_free(answer);
   if (there)
     return (struct store_raw *)raw;
@@ -137,6 +144,12 @@ bool shared_raw_is_owned(const struct store_raw *base) {
   uint64_t bytes;
   bool owned = false, begun;
   return shared_look(raw->pg, raw->id, &bytes, &owned, &begun) && owned;
+}
+
+bool shared_raw_due(const struct store_raw *base, struct reader_due *due) {
+  const struct shared_raw *raw = (const struct shared_raw *)base;
+  *due = raw->due;
+  return due->records > 0;
 }
 
 void shared_raw_close(struct store_raw *base) {

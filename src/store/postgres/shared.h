@@ -119,6 +119,7 @@ ssize_t shared_raw_read(struct store_raw *raw, uint64_t at, char *out, size_t ma
 uint64_t shared_raw_bytes(const struct store_raw *raw);
 bool shared_raw_again(struct store_raw *raw, bool *replaced);
 bool shared_raw_is_owned(const struct store_raw *raw);
+bool shared_raw_due(const struct store_raw *raw, struct reader_due *due);
 void shared_raw_close(struct store_raw *raw);
 bool shared_look(struct pg_base *pg, const char *id, uint64_t *bytes, bool *owned, bool *begun);
 
