@@ -545,16 +545,16 @@ bool brief_read(struct brief *b, const struct store_ref *ref, struct err *err) {
     return false;
   uint64_t size = reader_bytes(&r);
   bool ok = feed_head(b, &r, size, &text) && feed_tail(b, &r, size, &text);
+  bool has_line = ok || reader_line_end(&r, 0, size) < size;
   reader_close(&r);
   buf_deinit(&text);
   b->partial = false;
   if (ok)
-    mend_times(b, ref);
-  if (!ok) {
-    brief_deinit(b);
-    return err_set(err, ERR_NOT_FOUND, "%s holds no session yet", ref->name);
-  }
-  return true;
+    return mend_times(b, ref), true;
+  brief_deinit(b);
+  return err_set(err, ERR_NOT_FOUND,
+                 has_line ? "%s is not the log of a session" : "%s holds no session yet",
+                 ref->name);
 }
 
 /* Returns why it is bad, or NULL: nothing whole was ever written. */

@@ -97,10 +97,12 @@ static int store_status(const struct cli_args *args, const char *url) {
   }
   printf("store     %s  version %d, PostgreSQL %s\n", store_word(status, "store"),
          (int)json_integer_value(json_object_get(status, "version")), store_word(status, "server"));
-  printf("sessions ");
+  fputs("sessions ", stdout);
   json_object_foreach(json_object_get(status, "sessions"), state, value) {
     printf(" %s %d", state, (int)json_integer_value(value));
   }
+  if (json_object_size(json_object_get(status, "sessions")) == 0)
+    fputs(" none", stdout);
   printf("\nrecords   %lld\n", (long long)json_integer_value(json_object_get(status, "records")));
   printf("bytes    ");
   json_object_foreach(json_object_get(status, "bytes"), state, value) {
@@ -207,6 +209,10 @@ static int store_prune(const struct cli_args *args, const char *url) {
   if (r.blobs == NULL)
     return cli_fail("store", &err);
   int worst = removal_take_old(&r, &store, age, "store"), swept = STATUS_COMPLETE;
+  if (worst == STATUS_USAGE) { /* the age cannot be read */
+    json_decref(r.blobs);
+    return worst;
+  }
   if (!r.only_told && !shared_tidy(url, &err))
     swept = cli_fail("store", &err);
   else if (!r.only_told)
