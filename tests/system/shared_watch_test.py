@@ -106,6 +106,18 @@ def submitted_and_followed():
             expect(words != ("--wait",) or done.stdout.count(b"\n") == 1, done)
 
 
+def followed_before_there_is_a_worker():
+    """It says what the session waits for, and goes on once a worker has come."""
+    with Fleet("30s") as fleet:
+        following = fleet.start("submit", fleet.workflow(0.01), "--cwd", fleet.cwd, "--task", "x", "--on", "gpu", "--follow")
+        fleet.until(lambda: b"there is no worker" in fleet.segue("show", "last").stdout, "it is queued")
+        said = following.stderr.readline()
+        expect(b"it waits: there is no worker" in said, said)
+        fleet.serve("--label", "gpu")
+        status, out, err = end_of(following)
+        expect(status == 0 and b"COMPLETE" in out, status, out, err)
+
+
 def cancelled_through_another_daemon():
     with Fleet("30s") as fleet:
         fleet.serve("--label", "a")
@@ -338,7 +350,7 @@ if __name__ == "__main__":
     postgres.need()
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
-        status = main([seen_from_another_worker, submitted_and_followed, cancelled_through_another_daemon,
+        status = main([seen_from_another_worker, submitted_and_followed, followed_before_there_is_a_worker, cancelled_through_another_daemon,
                        resumed_by_whoever_has_a_place, a_resume_that_was_asked_for_is_not_forgotten,
                        resumed_while_its_worker_lets_go_of_it, its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody,
                        a_slow_store_holds_up_nobody])

@@ -7,10 +7,10 @@
 #include "cli/find.h"
 #include "cli/json_io.h"
 #include "cli/live.h"
+#include "cli/queue.h"
 #include "cli/turns.h"
 #include "cli/words.h"
 #include "core/record.h"
-#include "daemon/client.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "view/session.h"
@@ -127,40 +127,29 @@ static bool is_submitted(const struct show *s) {
   return json_is_true(json_object_get(json_object_get(s->start, "config"), "submitted"));
 }
 
-/* Returns true if the session is queued: submitted, and the daemon of its folder is running. */
+/* Returns true if the session is queued: submitted, and the daemon of its folder is running. From
+ * the queue of a shared store any worker takes it, also one that is not there yet. */
 static bool is_queued(const struct show *s) {
-  return is_submitted(s) && store_is_held(&s->book.store, "daemon");
-}
-
-/* Asks the daemon that has the session for its status. Returns false if it cannot be asked. */
-static bool show_ask_daemon(const struct show *s, char status[24], struct buf *message) {
-  struct client_reply reply = {0};
-  struct err err;
-  char path[80];
-  (void)snprintf(path, sizeof path, "/v1/sessions/%.40s", s->summary.session);
-  bool ok = client_ask(s->socket, "GET", path, NULL, &reply, &err) && reply.status == 200 &&
-            str_of(reply.value, "status").n > 0;
-  if (ok) {
-    (void)snprintf(status, 24, "%s", str_of(reply.value, "status").p);
-    buf_str(message, str_of(reply.value, "message"));
-  }
-  client_reply_deinit(&reply);
-  return ok;
+  return is_submitted(s) &&
+         (store_is_address(s->book.store.where) || store_is_held(&s->book.store, "daemon"));
 }
 
 /* Puts the state of an unfinished session that nobody owns. */
 static void put_orphan(const struct show *s, struct buf *out) {
-  char status[24];
-  struct buf message = {0};
+  char status[QUEUE_STATUS_BYTES];
+  struct buf message = {0}, waits = {0};
   if (!is_queued(s) && is_submitted(s))
     buf_puts(out, "open: a daemon continues it when it starts; segue resume continues it now");
   else if (!is_queued(s))
     buf_puts(out, "open: no process is running it; segue resume continues it");
-  else if (show_ask_daemon(s, status, &message) && message.n > 0)
+  else if (queue_ask_daemon(s->socket, s->summary.session, status, &message) && message.n > 0)
     buf_printf(out, "%s: %s", status, buf_c(&message));
+  else if (queue_why(&s->book.store, s->summary.session, &waits))
+    buf_printf(out, "queued: %s", buf_c(&waits));
   else
-    buf_puts(out, "queued: the daemon runs it when its turn comes");
+    buf_puts(out, "queued: a daemon runs it when its turn comes");
   buf_deinit(&message);
+  buf_deinit(&waits);
 }
 
 /* Names the command that takes a stopped session further, with the option that it needs. */
@@ -371,15 +360,24 @@ static bool over(const struct show *s) {
 
 /* Returns true, with a message, if the daemon has the session and does not continue it. */
 static bool is_given_up(const struct show *s) {
-  char status[24];
-  struct buf why = {0}, safe = {0};
-  bool up = show_ask_daemon(s, status, &why) && strcmp(status, "open") == 0;
-  buf_safe(&safe, buf_view(&why), false);
+  char status[QUEUE_STATUS_BYTES];
+  struct buf why = {0};
+  bool up =
+      queue_ask_daemon(s->socket, s->summary.session, status, &why) && strcmp(status, "open") == 0;
   if (up)
-    fprintf(stderr, "segue show: the daemon does not continue this session: %s\n", buf_c(&safe));
-  buf_deinit(&safe);
+    queue_say("the daemon does not continue this session", &why);
   buf_deinit(&why);
   return up;
+}
+
+/* Says once why a queued session does not begin, if that is known. */
+static void tell_waits(const struct show *s, bool *told) {
+  struct buf why = {0};
+  if (!*told && queue_why(&s->book.store, s->summary.session, &why)) {
+    queue_say("it waits", &why);
+    *told = true;
+  }
+  buf_deinit(&why);
 }
 
 /* Waits until it is worth looking again. */
@@ -393,7 +391,7 @@ static void show_rest(struct show *s) {
 /* Follows the session until it ends, stops, or nobody runs it. */
 static bool show_follow(struct show *s, struct err *err) {
   int orphan_looks = 0;
-  bool ok = true;
+  bool ok = true, told = false;
   while (ok && s->book.records > 0 && !over(s) && !ferror(stdout)) {
     orphan_looks = book_owned(&s->book) ? 0 : orphan_looks + 1;
     if (orphan_looks > FOLLOW_ORPHAN_LOOKS) {
@@ -404,6 +402,7 @@ static bool show_follow(struct show *s, struct err *err) {
                 "segue show: no process is running this session; segue resume continues it\n");
       if (!queued || is_given_up(s))
         break;
+      tell_waits(s, &told);
       orphan_looks = 0;
     }
     live_draw(&s->live, &s->summary);

@@ -15,6 +15,7 @@
 #include "host/keys.h"
 #include "host/paths.h"
 #include "os/clock.h"
+#include "store/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,7 +158,8 @@ static bool print_errors(const struct client_reply *reply) {
   return json_array_size(errors) > 0;
 }
 
-/* Does what `segue show --follow` does with the session's log. */
+/* Does what `segue show --follow` does with the session's log. In a shared store it is no worker
+ * any more, since it takes nothing and would be counted among those that may. */
 static int submit_follow(const struct cli_args *args, const json_t *session) {
   const char *socket = cli_value(args, "socket");
   const char *name = json_string_value(json_object_get(session, socket ? "id" : "log"));
@@ -170,6 +172,7 @@ static int submit_follow(const struct cli_args *args, const json_t *session) {
   if (cli_flag(args, "verbose"))
     argv[argc++] = "--verbose";
   char *asked = socket ? strdup(socket) : NULL;
+  worker_leave_all();
   if (asked != NULL) {
     argv[argc++] = "--socket";
     argv[argc++] = asked;

@@ -315,9 +315,11 @@ static bool say_held(const struct pg_base *pg, const char *id, const PGresult *a
   const char *result = conn_text(answer, 0, 0), *to = conn_text(answer, 0, 9);
   bool is_said = to[0] != '\0';
   if (strcmp(result, "held") == 0)
-    return err_set(err, ERR_LOCKED,
-                   "worker %.80s of the store %s has session %s: wait for it, or stop it first",
-                   conn_text(answer, 0, 5), pg->shown, id);
+    return err_set(
+        err, ERR_LOCKED,
+        "worker %.80s of the store %s has session %s: wait for it, or stop it first; if it "
+        "died, until its lease is over",
+        conn_text(answer, 0, 5), pg->shown, id);
   if (strcmp(result, "moved") == 0)
     return err_set(
         err, ERR_INVALID,
