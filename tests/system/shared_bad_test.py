@@ -136,7 +136,7 @@ def read_only():
             expect(fleet.segue(*words).returncode == 0, words)
         going = fleet.start("resume", "last", "--max-movements", "3", "-q")
         said = going.stderr.readline()
-        expect(b"read-only" in said, said)
+        expect(b"is read-only, perhaps a standby" in said, said)
         SERVER.sql(f"ALTER DATABASE {database_of(fleet)} RESET default_transaction_read_only")
         status, _, err = end_of(going)
         expect(status == 0, "it goes on once it may write", status, err)

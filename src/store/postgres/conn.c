@@ -67,9 +67,13 @@ static bool conn_refuse(struct conn *conn, const PGresult *answer, enum conn_fai
   const char *text = conn->pq->resultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
   text = text ? text : "it does not say why";
   *failure = CONN_REFUSED;
-  if (is_state(state, "57P") || is_state(state, "08") || is_state(state, "25006") ||
-      is_state(state, "53300"))
-    return conn_lose(conn, text, failure, err); /* down, starting, read-only, or too many clients */
+  if (is_state(state, "57P") || is_state(state, "08") || is_state(state, "53300"))
+    return conn_lose(conn, text, failure, err); /* down, starting, or too many clients */
+  if (is_state(state, "25006")) {
+    (void)conn_lose(conn, text, failure, err); /* the next one may be to another server */
+    return err_set(err, ERR_IO, "the store %s is read-only, perhaps a standby: %.*s", conn->shown,
+                   (int)one_line(text), text);
+  }
   if (is_state(state, "53100")) {
     *failure = CONN_FULL;
     return err_set(err, ERR_FULL, "the disk of the store %s is full: %.*s", conn->shown,
