@@ -29,7 +29,8 @@ bool build_fail(struct build *b, const char *path, const char *key, const char *
 }
 
 /* Reads the permission: `permission` says what the agent may do, `edit: true` is another way to say
- * edit, and required_permission_mode is a floor. */
+ * edit, and required_permission_mode is a floor. A command is the user's own words: it may write
+ * unless they say otherwise, which its sandbox holds. */
 static bool get_permission(struct build *b, const json_t *object, const char *path,
                            struct movement *m) {
   enum permission floor = PERMISSION_READONLY;
@@ -43,6 +44,8 @@ static bool get_permission(struct build *b, const json_t *object, const char *pa
   if (floor > m->permission)
     m->permission = floor;
   m->edit = m->permission != PERMISSION_READONLY;
+  bool told = json_at(object, "permission") != NULL || json_at(object, "edit") != NULL;
+  m->writes = m->edit || (!told && json_at(object, "command") != NULL);
   m->run = json_at(object, "run");
   return m->run == NULL || m->edit || build_fail(b, path, "run", "needs permission: edit");
 }

@@ -151,6 +151,7 @@ struct movement {
   bool gate;                     /* a command that proves something: see keys.c */
   bool bare_prompt;              /* the prompt is the instruction alone, as a command gets it */
   bool edit;                     /* may change files: its permission is edit or full */
+  bool writes;                   /* its program may: also a command that is not told readonly */
   enum permission permission;    /* from permission, edit and required_permission_mode */
   const json_t *run;             /* programs that edit may run: see run.h; borrowed; or NULL */
   bool has_sandbox, has_network; /* it sets them itself */

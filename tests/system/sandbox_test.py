@@ -337,6 +337,16 @@ def readonly_writes_no_workspace():
         expect(deeds[deed]["done"], deed, deeds[deed])
 
 
+def a_command_writes_unless_it_is_told():
+    """A command is the user's own words, so that it may write its workspace; with permission: readonly it may not."""
+    for told, writes in (("", True), ("permission: edit", True), ("permission: readonly", False), ("edit: false", False)):
+        with Stage(0) as box:
+            flow = ("name: c\nmovements:\n  - name: a\n    command: [sh, -c, 'echo x > made']\n    sandbox: guard\n" + (f"    {told}\n" if told else "") +
+                    "    rules: [{condition: when(true), next: COMPLETE}]\n")
+            done = box.segue("run", box.file("w.yaml", flow), "--task", "t", "--logs", box.logs)
+            expect(done.returncode == 0 and os.path.exists(box.cwd + "/made") == writes, told, done)
+
+
 def guard_is_the_default():
     with Stage(0) as box:
         box.configure()
@@ -508,5 +518,5 @@ if __name__ == "__main__":
         sys.exit(77)
     sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none, bwrap_holds_it_too,
                    bwrap_keeps_where_git_looks, bwrap_leaves_nothing_in_the_home_folder,
-                   readonly_writes_no_workspace, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
+                   readonly_writes_no_workspace, a_command_writes_unless_it_is_told, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
                    commands_are_off_and_on_request_held, a_secret_in_a_cache_is_one, what_was_denied_is_shown, a_sandbox_of_its_own_is_within_ours, builds_run_under_guard]))
