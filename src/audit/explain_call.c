@@ -264,8 +264,13 @@ static void put_tool(struct story *s, const json_t *data) {
 }
 
 static void put_event(struct story *s, const json_t *record) {
+  const char *text = explain_word(json_object_get(record, "data"), "text");
   if (strcmp(explain_word(record, "event"), "tool") == 0) {
     put_tool(s, json_object_get(record, "data"));
+    return;
+  }
+  if (strcmp(explain_word(record, "event"), "note") == 0 && text[0] != '\0') {
+    pen_line(&s->pen, 2, "note: %s", text);
     return;
   }
   char *data = json_dump_text(json_object_get(record, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
