@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
+#include "os/process_internal.h"
 #include "os/sandbox_internal.h"
 #include "shim/protocol.h"
 
@@ -224,14 +225,19 @@ static void say_limit(struct containing *c, const char *name, __rlimit_resource_
   engine_say_two(c, "--ulimit", text);
 }
 
-/* Says the limits, which are up to docker's daemon. podman's processes are ours, and are limited
- * like others. */
+/* Says the limits, which are up to docker's daemon. podman's processes are ours: a control group
+ * limits them like others. Without one the limits begin inside, since podman itself would not start
+ * with what a small program may use. */
 static void say_limits(struct containing *c, bool podman) {
   const struct process_limits *limits = &c->spec->limits;
   char text[48];
   if (podman) {
+    rlim_t tasks = limits->pids + process_threads_of_user();
+    bool born = !limits->by_group;
     say_limit(c, "nofile", RLIMIT_NOFILE, RLIM_INFINITY);
-    say_limit(c, "nproc", RLIMIT_NPROC, NPROC_MOST);
+    say_limit(c, "nproc", RLIMIT_NPROC, born && limits->pids > 0 ? tasks : NPROC_MOST);
+    if (born && limits->memory_bytes > 0)
+      say_limit(c, "data", RLIMIT_DATA, limits->memory_bytes);
     return;
   }
   if (limits->memory_bytes > 0) {

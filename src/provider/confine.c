@@ -342,11 +342,19 @@ static struct process_limits confine_limits_said(const struct call_request *requ
       .by_group = by != NULL && strcmp(by, LIMITS_BY_GROUP) == 0};
 }
 
+static bool confine_is_contained(const struct call_request *request) {
+  enum sandbox_level level;
+  return !is_off(request->sandbox, &level) && level == SANDBOX_CONTAINER;
+}
+
 struct process_limits confine_limits(const struct call_request *request) {
   const json_t *by = json_object_get(json_object_get(request->sandbox, "limits"), "by");
+  struct process_limits limits = confine_limits_said(request);
   if (json_is_string(by) && strcmp(json_string_value(by), SANDBOX_DOCKER) == 0)
     return (struct process_limits){0}; /* it holds them itself */
-  return confine_limits_said(request);
+  if (!limits.by_group && confine_is_contained(request))
+    limits.memory_bytes = limits.pids = 0; /* held inside: the engine needs more for itself */
+  return limits;
 }
 
 static struct sandbox *confine_contain(const struct confining *c, const struct sandbox_plan *plan,
@@ -379,11 +387,19 @@ static struct str engine_words(struct str text) {
   return words;
 }
 
+/* Returns true if the engine failed, as it says: 125 is always its own, 126 and 127 are also what a
+ * shell in the container exits with, unless the engine's runtime (OCI) names itself. */
+static bool is_engines_own(int exit_code, struct str words) {
+  bool its = str_starts(words, "Error: ") || str_starts(words, "docker: Error");
+  return exit_code == CONFINE_ENGINE_FAILED ||
+         ((exit_code == 126 || exit_code == 127) && its && str_has(words, "OCI "));
+}
+
 bool confine_engine_failed(bool contained, const struct process_result *p,
                            const struct call_request *request, struct call_result *r) {
-  if (!contained || p->why != PROCESS_END_EXITED || p->exit_code != CONFINE_ENGINE_FAILED)
-    return false;
   const struct str words = engine_words(buf_view(&r->error_text.bytes));
+  if (!contained || p->why != PROCESS_END_EXITED || !is_engines_own(p->exit_code, words))
+    return false;
   call_result_fail(r, CLASS_NOT_FOUND, "%s could not start a container of %s: " STR_FMT,
                    json_string_value(json_object_get(request->sandbox, "mechanism")),
                    json_string_value(json_object_get(request->sandbox, "image")), STR_ARG(words));

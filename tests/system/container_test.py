@@ -234,10 +234,15 @@ def networks_are_what_they_say():
 
 
 def limits_hold_it():
+    """Also limits with which the engine itself could not start."""
     def case(box):
-        _, log = box.run(["sh", "-c", "ulimit -d; exit 3"], f"image: {IMAGE}\n    limits: {{memory: 200M}}")
-        end, by = of_type(log, "call_end")[0], of_type(log, "call_start")[0]["sandbox"]["limits"]["by"]
-        expect(end.get("exit") == 3 and (by == "cgroup" or end["text"].strip() == str(200 << 10)), by, end)
+        for memory in (200, 16):
+            _, log = box.run(["sh", "-c", "ulimit -d; exit 3"], f"image: {IMAGE}\n    limits: {{memory: {memory}M}}")
+            end, by = of_type(log, "call_end")[0], of_type(log, "call_start")[0]["sandbox"]["limits"]["by"]
+            expect(end.get("exit") == 3 and (by == "cgroup" or end["text"].strip() == str(memory << 10)), memory, by, end)
+        if box.user != 0:
+            _, log = box.run(["sh", "-c", "sleep 0; exit 3"], f"image: {IMAGE}\n    limits: {{pids: 10}}")
+            expect(of_type(log, "call_end")[0].get("exit") == 3, log)
     for_users(case)
 
 
@@ -265,6 +270,12 @@ def what_cannot_be_is_said():
         end = of_type(log, "call_end")[0]
         expect(end["error"]["class"] == "not_found" and "could not start a container of localhost/segue-no-such" in end["error"]["message"],
                done.stdout, end)
+        done, log = box.run(["no-such-program"], f"image: {IMAGE}")
+        end = of_type(log, "call_end")[0]
+        expect(end.get("error", {}).get("class") == "not_found", done.stdout, end)
+        _, log = box.run(["sh", "-c", "exit 127"], f"image: {IMAGE}")
+        end = of_type(log, "call_end")[0]
+        expect(end.get("exit") == 127 and "error" not in end, end)
     for_users(case)
 
 
