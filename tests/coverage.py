@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How much of each room the tests run, held against the floors in tests/coverage.txt.
 
-usage: tests/coverage.py [BUILD_DIR] [--write]     build/cov after ./dev test's run there
+usage: tests/coverage.py [BUILD_DIR] [--write]     build/asan-ubsan after ./dev test's run there
 
 Lines and branches in per cent; branches of asserts do not count, since a test cannot take them. A room
 below its floor is an offence (exit 1). --write makes what is there the floors (rounded down, never under
@@ -67,7 +67,7 @@ def write_floors(found, floors, which):
 
 def main():
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    found = measure(os.path.abspath(words[0] if words else ROOT + "/build/cov"))
+    found = measure(os.path.abspath(words[0] if words else ROOT + "/build/asan-ubsan"))
     both, which = read_floors(), 0 if os.path.isdir(SHARED) else 1
     if "--write" in sys.argv:
         write_floors(found, both, which)
