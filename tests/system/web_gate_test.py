@@ -147,7 +147,15 @@ def off_by_default():
         taken = socket.create_server(("127.0.0.1", 0))
         done = box.segue("serve", "--http", "127.0.0.1:%d" % taken.getsockname()[1], timeout=20)
         expect(done.returncode != 0 and b"another program uses the port" in done.stderr, done.stderr)
+        offered = done.stderr.decode().rsplit("such as ", 1)[1].strip()
+        box.serve("--http", offered)
+        expect(box.window().ask("GET", "", NAVIGATE)[0] == 200, "the one that was offered", offered)
+        box.end()
         taken.close()
+        for words, why in ((("--http", "127.0.0.1:99999"), b"99999 is not a port"), (("--revoke", "--logs", box.logs), b"--revoke is for a daemon"),
+                           (("--logs", box.dir + "/nowhere"), b"there is no log folder"), (("--revoke",), b"daemon")):
+            done = box.segue("web", *words, timeout=20)
+            expect(done.returncode == 2 and why in done.stderr, words, done)
 
 
 def codes():

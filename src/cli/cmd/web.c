@@ -159,10 +159,19 @@ static void web_find_limits(struct web *web) {
   config_deinit(&config);
 }
 
+/* A folder that somebody named must be there; the usual one is made by the first session. */
+static bool web_has_folder(const struct cli_args *args, const char *where, struct err *err) {
+  struct store store;
+  store_at(&store, where);
+  return cli_value(args, "logs") == NULL || store_exists(&store) ||
+         err_set(err, ERR_NOT_FOUND, "there is no log folder %.400s", where);
+}
+
 static int web_alone(const struct cli_args *args, struct err *err) {
   struct web web = {.args = args};
   web_find_limits(&web);
   bool ok = paths_logs(cli_value(args, "logs"), web.where, err) &&
+            web_has_folder(args, web.where, err) &&
             window_alone(web.where, cli_value(args, "http"), cli_flag(args, "read-only"),
                          web_show_alone, web_day, &web, err);
   if (web.path.n > 0)
@@ -179,7 +188,12 @@ static int web_run(int argc, char **argv) {
   int status;
   if (!cli_parse(&cmd_web, argc, argv, 0, 0, &args, &status))
     return status;
-  if (cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL)
+  bool alone = cli_value(&args, "logs") != NULL || cli_value(&args, "http") != NULL;
+  if (alone && cli_flag(&args, "revoke")) {
+    (void)err_set(&err, ERR_USAGE, "--revoke is for a daemon: leave out --logs and --http");
+    return cli_fail("web", &err);
+  }
+  if (alone)
     return web_alone(&args, &err);
   status = web_daemon(&args, &err);
   if (status >= 0)

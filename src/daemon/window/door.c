@@ -43,8 +43,11 @@ static bool read_address(const char *text, union door_address *out, struct err *
   const char *colon = strrchr(text, ':');
   char host[INET6_ADDRSTRLEN + 2] = "";
   long port = -1;
-  bool shaped = colon != NULL && (size_t)(colon - text) < sizeof host &&
-                str_to_long(str_from(colon + 1), &port) && port >= 0 && port <= 65535;
+  bool numbered = colon != NULL && str_to_long(str_from(colon + 1), &port);
+  if (numbered && (port < 0 || port > 65535))
+    return err_set(err, ERR_USAGE, "%ld is not a port: write 1 to 65535, or 0 for any that is free",
+                   port);
+  bool shaped = numbered && (size_t)(colon - text) < sizeof host;
   if (shaped)
     memcpy(host, text, (size_t)(colon - text));
   *out = (union door_address){.in = {.sin_family = AF_INET}};
@@ -80,6 +83,19 @@ static bool name_host(int fd, char host[DOOR_HOST_BYTES], struct err *err) {
   return true;
 }
 
+/* Says that the port is taken, and names one that is free. */
+static bool offer_another(union door_address a, socklen_t n, const char *taken, struct err *err) {
+  char host[DOOR_HOST_BYTES] = "0";
+  int fd = socket(a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  a.in.sin_port = 0; /* in6 has it at the same place */
+  if (fd >= 0 && bind(fd, &a.any, n) == 0)
+    (void)name_host(fd, host, err);
+  if (fd >= 0)
+    (void)close(fd);
+  return err_set(err, ERR_LOCKED,
+                 "another program uses the port of %.80s: take another, such as %s", taken, host);
+}
+
 bool door_listen(const char *address, int *fd, char host[DOOR_HOST_BYTES], struct err *err) {
   union door_address a;
   int on = 1, first_byte_s = LIMIT_WINDOW_FIRST_BYTE_S;
@@ -100,8 +116,7 @@ bool door_listen(const char *address, int *fd, char host[DOOR_HOST_BYTES], struc
   close(*fd);
   *fd = -1;
   if (error == EADDRINUSE)
-    return err_set(err, ERR_LOCKED, "another program uses the port of %.80s: give another, or 0",
-                   address);
+    return offer_another(a, n, address, err);
   return err_set_errno(err, error, "cannot open the window on %.80s", address);
 }
 
