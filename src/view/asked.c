@@ -1,6 +1,7 @@
 /* Looks up what belongs to a question. */
 #include "view/asked.h"
 
+#include "base/utf8.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 #include "store/reader.h"
@@ -8,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-enum { ASKED_TAIL_BYTES = 64 * 1024 };
+enum { ASKED_TAIL_BYTES = 64 * 1024, ASKED_TASK_BYTES = 200 };
 
 static bool asked_is_named(const json_t *value, struct str name) {
   const json_t *own = json_object_get(value, "name");
@@ -58,12 +59,24 @@ static json_t *first_record(const struct store_ref *ref) {
   return record;
 }
 
-static void add_schema(json_t *item, const struct store_ref *ref) {
+/* Names the session by its workflow and the first line of its task. */
+static void add_session(json_t *item, const json_t *record) {
+  struct str task = str_trim(json_view(json_at(record, "task")));
+  struct str first = str_trim(str_next_line(&task));
+  if (first.n > ASKED_TASK_BYTES)
+    first.n = utf8_floor(first.p, ASKED_TASK_BYTES);
+  if (first.n > 0)
+    json_put(item, "task", json_text(first));
+  if (json_at(item, "workflow") == NULL &&
+      json_is_string(json_at(json_at(record, "workflow"), "name")))
+    json_object_set(item, "workflow", json_object_get(json_at(record, "workflow"), "name"));
+}
+
+static void add_schema(json_t *item, const json_t *record) {
   struct str kind = json_view(json_at(item, "kind")), name = json_view(json_at(item, "movement"));
   bool asks = str_eq_c(kind, "ask"), makes = str_eq_c(kind, "value");
   if (name.n == 0 || (!asks && !makes) || json_at(item, "choices") != NULL)
     return;
-  json_t *record = first_record(ref);
   const char *of = asks ? "ask" : "structured_output";
   const json_t *movements = json_at(json_at(record, "workflow"), "movements");
   const json_t *movement = movement_in(movements, name, of);
@@ -72,7 +85,6 @@ static void add_schema(json_t *item, const struct store_ref *ref) {
   json_t *schema = json_object_get(json_object_get(movement, of), "schema");
   if (json_is_object(schema))
     json_object_set(item, "schema", schema);
-  json_decref(record);
 }
 
 /* Takes the end of what was said last, if the line itself has it. */
@@ -128,7 +140,10 @@ void view_asked_add(const struct store *store, json_t *list) {
     if (id == NULL)
       continue;
     store_ref(store, id, &ref);
-    add_schema(item, &ref);
+    json_t *record = first_record(&ref);
+    add_session(item, record);
+    add_schema(item, record);
+    json_decref(record);
     add_words(item, &ref);
   }
 }

@@ -2,9 +2,10 @@
  * words before it.
  *
  *   list = inbox_list(...); view_asked_add(&store, list)
- * Sets `schema` of each question that has one, as its workflow says, and `words` with their
- * `words_turn`: it looks at the last 64 KiB of the session and keeps LIMIT_ASKED_WORDS bytes of
- * each text. */
+ * Sets `task` (its first line) and `workflow` of the session, `schema` of each question that has
+ * one, as its workflow says, and `words` with their `words_turn`: it looks
+ * at the first record and the last 64 KiB of the session, and keeps LIMIT_ASKED_WORDS bytes of each
+ * text. */
 #ifndef SEGUE_VIEW_ASKED_H
 #define SEGUE_VIEW_ASKED_H
 

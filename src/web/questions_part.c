@@ -142,7 +142,13 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   html_said(h, question_word(item, "movement"));
   HTML(h, "</a> in workflow ");
   html_said(h, question_word(item, "workflow"));
-  HTML(h, "</h2><pre>");
+  HTML(h, "</h2>");
+  if (question_word(item, "task").n > 0) {
+    HTML(h, "<p class=dim>task: ");
+    html_said(h, question_word(item, "task"));
+    HTML(h, "</p>");
+  }
+  HTML(h, "<pre>");
   html_text(h, question_word(item, "text"));
   HTML(h, "</pre><p class=dim>asked ");
   part_time(h, question_word(item, "since"));

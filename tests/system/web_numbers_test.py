@@ -213,6 +213,8 @@ class Walk:
         expect(f"Inbox ({len(asked | stopped)})" in screen.text(), asked, stopped, screen.text()[:300])
         for sid in asked | stopped:
             expect(any(f"/s/{sid}/" in (link or "") for link in screen.links), sid, "is not in the inbox")
+            task = self.lines("show", sid, "--json", "--logs", self.box.logs)[0]["task"]
+            expect(task.split("\n")[0] in screen.text(), sid, "is not told by its task", task)
         screen.over()
 
     def audit(self):
