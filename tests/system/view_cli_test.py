@@ -8,7 +8,7 @@ import signal
 import sys
 from datetime import datetime
 
-from support import Box, every_way, expect, main, need_build, of_type, records
+from support import BUILD, Box, every_way, expect, main, need_build, of_type, preload, records
 
 need_build()
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -98,6 +98,20 @@ def stops(box, rounds=2, good=1):
                      "--logs", box.logs, "--task", "t")
     expect(done.returncode == 1, done.returncode, done.stdout, done.stderr)
     return box.log_paths()[0]
+
+
+def a_clock_that_was_set_back():
+    """What it took is not known then: it is left out, in words and in the view."""
+    with Box() as box:
+        flow = box.file("w.yaml", "name: w\nmax_movements: 1\nmovements:\n  - {name: a, command: ['true'], rules: [{condition: done, next: b}]}\n"
+                        "  - {name: b, command: ['true'], rules: [{condition: done, next: COMPLETE}]}\n")
+        ahead = preload(BUILD + "/helpers/shifted_clock.so", {"SHIFTED_CLOCK_S": "7200"})
+        expect(box.segue("run", flow, "--task", "t", "--logs", box.logs, "--cwd", box.cwd, env=ahead).returncode == 5)
+        path = box.log_paths()[0]
+        expect(box.segue("resume", path, "--max-movements", "9").returncode == 0)
+        status = next(line for line in box.segue("show", path).stdout.decode().splitlines() if line.startswith("status"))
+        expect(status.split(maxsplit=1)[1] == "complete", status)
+        view(box, path)
 
 
 def what_would_stop_it():
@@ -268,5 +282,5 @@ def nothing_unsaid():
 
 
 if __name__ == "__main__":
-    sys.exit(main([conforms, old_logs_too, a_fork_and_its_parent, what_would_stop_it,
+    sys.exit(main([conforms, old_logs_too, a_fork_and_its_parent, a_clock_that_was_set_back, what_would_stop_it,
                    rounds_of_a_loop, a_command_that_fails_alike, what_would_end_a_call, a_turn_that_was_judged_twice, nothing_unsaid]))

@@ -111,16 +111,15 @@ static void print_header(struct show *s) {
   buf_deinit(&text);
 }
 
-/* Puts how long the session took, or has been running, by the times of its records. */
-static void append_elapsed(const struct summary *s, struct buf *out) {
+/* Puts how long the session took, or has been running, by the times of its records; nothing if a
+ * clock was set back in between. */
+static void append_elapsed(const struct summary *s, const char *before, struct buf *out) {
   int64_t from, to;
   if (!record_time_parse(s->started, &from) || !record_time_parse(s->last_ts, &to) || to < from)
     return;
   double seconds = (double)(to - from) / 1000;
-  if (seconds < 120)
-    buf_printf(out, "%.1f s", seconds);
-  else
-    buf_printf(out, "%.0f min", seconds / 60);
+  bool brief = seconds < 120;
+  buf_printf(out, "%s%.*f %s", before, brief, brief ? seconds : seconds / 60, brief ? "s" : "min");
 }
 
 static bool is_submitted(const struct show *s) {
@@ -176,8 +175,7 @@ static void print_status(const struct show *s) {
     buf_printf(&text, ": %s  %s", buf_c(&sum->open->movement), buf_c(&sum->open->now));
   else if (sum->resumable)
     put_way_on(s, &text);
-  buf_puts(&text, running ? ", last record after " : ", took ");
-  append_elapsed(sum, &text);
+  append_elapsed(sum, running ? ", last record after " : ", took ", &text);
   show_print_row(s, "status", buf_view(&text));
   buf_deinit(&text);
 }
