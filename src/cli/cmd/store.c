@@ -70,6 +70,22 @@ static void print_worker(const json_t *worker) {
   putchar('\n');
 }
 
+/* Prints the workers, those that are over and hold nothing only as a number: the store keeps them
+ * for a day. */
+static void print_workers(const json_t *workers) {
+  size_t i, over = 0;
+  const json_t *worker;
+  json_array_foreach((json_t *)workers, i, worker) {
+    if (json_number_value(json_object_get(worker, "lease_s")) > 0 ||
+        json_integer_value(json_object_get(worker, "holds")) > 0)
+      print_worker(worker);
+    else
+      over++;
+  }
+  if (over > 0)
+    printf("worker    %zu ended within the last day, and hold nothing\n", over);
+}
+
 static void print_provider(const json_t *provider) {
   const json_t *limit = json_object_get(provider, "limit");
   double cools = json_number_value(json_object_get(provider, "cools_s"));
@@ -109,9 +125,7 @@ static int store_status(const struct cli_args *args, const char *url) {
     printf(" %s %lld", state, (long long)json_integer_value(value));
   }
   putchar('\n');
-  json_array_foreach(json_object_get(status, "workers"), i, value) {
-    print_worker(value);
-  }
+  print_workers(json_object_get(status, "workers"));
   json_array_foreach(json_object_get(status, "providers"), i, value) {
     print_provider(value);
   }
