@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Sessions of other workers, seen and asked through a daemon that does not run them; and a daemon
 whose store does not answer."""
+import concurrent.futures
 import json
 import os
 import signal
@@ -116,6 +117,21 @@ def followed_before_there_is_a_worker():
         fleet.serve("--label", "gpu")
         status, out, err = end_of(following)
         expect(status == 0 and b"COMPLETE" in out, status, out, err)
+
+
+def many_who_submit_share_connections():
+    """Eight clients of one daemon: it keeps the connections that they need, and makes none for each session."""
+    with Fleet("30s") as fleet:
+        fleet.serve()
+        made = lambda: int(SERVER.sql("SELECT sessions FROM pg_stat_database WHERE datname = '%s'" % fleet.store.rsplit("/", 1)[1].split("?")[0]))  # noqa: E731
+        body = {"workflow": {"text": open(fleet.workflow(0), encoding="utf-8").read(), "name": "three"}, "task": "x", "cwd": fleet.cwd}
+        before = made()
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            told = list(pool.map(lambda _: ask(fleet, 0, "POST", "/v1/sessions", body=body), range(200)))
+        expect(all(status == 201 for status, _ in told), told)
+        health = lambda: ask(fleet, 0, "GET", "/v1/health")[1]["sessions"]  # noqa: E731
+        fleet.until(lambda: health()["running"] == health()["queued"] == 0, "they end")
+        expect(made() - before < 60, made() - before, "connections for 200 sessions")
 
 
 def cancelled_through_another_daemon():
@@ -350,7 +366,7 @@ if __name__ == "__main__":
     postgres.need()
     with postgres.Server() as SERVER:
         shared_daemon_test.SERVER = SERVER
-        status = main([seen_from_another_worker, submitted_and_followed, followed_before_there_is_a_worker, cancelled_through_another_daemon,
+        status = main([seen_from_another_worker, submitted_and_followed, followed_before_there_is_a_worker, many_who_submit_share_connections, cancelled_through_another_daemon,
                        resumed_by_whoever_has_a_place, a_resume_that_was_asked_for_is_not_forgotten,
                        resumed_while_its_worker_lets_go_of_it, its_worker_does_not_answer, answered_where_no_daemon_is, a_store_that_hangs_holds_up_nobody,
                        a_slow_store_holds_up_nobody])
