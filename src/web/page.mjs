@@ -136,7 +136,7 @@ function listen() {
   });
   stream.onopen = () => { line.textContent = ''; };
   stream.onerror = () => {
-    line.textContent = 'Not connected: this page may be out of date.';
+    line.textContent = 'Not connected: this page may be out of date. If this stays, run segue web again.';
     if (!stream || stream.readyState !== EventSource.CLOSED) return; // it retries by itself
     leave();
     refresh(); // says so if the window is no longer there

@@ -125,9 +125,9 @@ def killed():
             b.wait(READY)
             port = root.split("/w/")[0].rsplit(":", 1)[1]
             box.end(signal.SIGKILL)
-            b.wait("return document.getElementById('line').textContent.includes('Not connected')")
+            b.wait("return document.getElementById('line').textContent.match(/Not connected.*run segue web again/) !== null")
             box.serve("--http", "127.0.0.1:" + port)
-            b.wait("return document.getElementById('line').textContent.includes('segue web')")
+            b.wait("return document.getElementById('line').textContent.includes('window is closed')")
             box.ask("POST", f"/v1/sessions/{sid}/cancel")
         box.end()
 
