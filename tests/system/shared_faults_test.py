@@ -176,6 +176,9 @@ def a_hang_is_a_death():
         first.send_signal(signal.SIGSTOP)
         fleet.serve()
         fleet.until(lambda: fleet.count("deaths = 1 AND state = 'held'") == 1, "it is taken over", told=fleet.standing)
+        # longer than any answer takes that a worker waits for: else it may have been the store
+        fleet.until(lambda: fleet.sql("SELECT count(*) FROM segue.worker WHERE lease_until < clock_timestamp() - interval '1 s'") == "1",
+                    "it hangs on")
         known = workers(fleet)
         first.send_signal(signal.SIGCONT)
         new_lease(fleet, known)
