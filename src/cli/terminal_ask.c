@@ -124,7 +124,7 @@ static void ask_take_line(struct terminal_ask *a, struct str line) {
 static void ask_leave(struct terminal_ask *a) {
   a->question = 0;
   a->solo->host.attended = false;
-  input_rest(&a->input);
+  input_pause(&a->input);
   putchar('\n');
   host_stop(a->solo->session, "question", "it waits for an answer: segue inbox");
 }
@@ -174,7 +174,7 @@ void terminal_ask_look(struct terminal_ask *a, uint64_t seq) {
   while (turn != NULL && (turn->question == NULL || turn->question_seq > seq))
     turn = turn->next;
   if (turn == NULL && a->question == 0)
-    input_rest(&a->input);
+    input_pause(&a->input);
   if (turn == NULL || a->question > 0)
     return;
   a->question = turn->question_seq;

@@ -216,8 +216,8 @@ bool budget_refuses_turn(const struct core *core, size_t movement, struct budget
   return false;
 }
 
-bool budget_ends_call(const struct core *core, const struct turn *turn, const struct call *call,
-                      struct budget_hit *hit) {
+bool budget_must_end_call(const struct core *core, const struct turn *turn, const struct call *call,
+                          struct budget_hit *hit) {
   struct budget_scope scopes[SCOPE_COUNT];
   size_t n = budget_scopes(core, turn->movement, scopes);
   for (size_t i = 0; i < n; i++)

@@ -45,8 +45,8 @@ bool budget_refuses_call(const struct core *core, const struct turn *turn, const
 bool budget_refuses_turn(const struct core *core, size_t movement, struct budget_hit *hit);
 /* Returns true if this running call must be ended, by what it and the others have reported so
  * far. */
-bool budget_ends_call(const struct core *core, const struct turn *turn, const struct call *call,
-                      struct budget_hit *hit);
+bool budget_must_end_call(const struct core *core, const struct turn *turn, const struct call *call,
+                          struct budget_hit *hit);
 /* Returns the milliseconds that the turn's next call may take, at most `most`. */
 uint64_t budget_time_left(const struct core *core, const struct turn *turn, uint64_t most);
 

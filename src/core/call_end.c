@@ -74,8 +74,9 @@ static void put_error(struct record_draft *d, const struct call_result *r) {
 }
 
 /* Puts what a result holds besides its text, and counts it in the day. */
-static void put_rest(const struct step *s, const struct turn *turn, const struct call *call,
-                     struct record_draft *d, const struct call_result *r) {
+static void put_result_members(const struct step *s, const struct turn *turn,
+                               const struct call *call, struct record_draft *d,
+                               const struct call_result *r) {
   const struct core *core = s->core;
   json_t *usage = step_call_usage(core, call, r);
   if (r->structured)
@@ -145,7 +146,7 @@ void step_call_end(struct step *s) {
   } else {
     step_put_text(&d, MEMBER_TEXT, &r.text);
   }
-  put_rest(s, turn, call, &d, &r);
+  put_result_members(s, turn, call, &d, &r);
   step_emit(s, &d);
   if (wait >= 0)
     step_effect(s, EFFECT_TIMER, call->id, wait);

@@ -260,7 +260,7 @@ static bool advance_turn(struct step *s, struct turn *turn) {
   bool more;
   switch (turn->phase) {
   case TURN_EXECUTING:
-    if (turn->group > 0 && worktree_child_waits(s, turn))
+    if (turn->group > 0 && worktree_hold_child(s, turn))
       return false;
     if (turn->parts != NULL)
       return group_advance(s, turn);
@@ -373,7 +373,7 @@ static void advance(struct step *s) {
     step_end(s, END_CANCELLED, "it was cut off before it had taken over its parent's state");
   while (moved && s->core->status == SESSION_RUNNING) {
     moved = false;
-    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !worktree_waits(s)) {
+    if (s->core->has_next && (!s->env->draining || s->core->next < 0) && !worktree_hold_next(s)) {
       enter_next(s);
       moved = true;
       continue;

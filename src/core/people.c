@@ -482,10 +482,10 @@ bool people_wait(struct step *s, struct turn *turn) {
     ask_what_is_open(s, turn);
     return true;
   }
-  return people_wait_more(s, turn);
+  return people_take_due_default(s, turn);
 }
 
-bool people_wait_more(struct step *s, struct turn *turn) {
+bool people_take_due_default(struct step *s, struct turn *turn) {
   assert(turn->question != NULL);
   if (turn->until_ms > 0 && s->ev->time_ms >= turn->until_ms) {
     take_default(s, turn);

@@ -29,8 +29,8 @@ void people_ask(struct step *s, struct turn *turn, const char *kind, json_t *que
 /* Asks which of the offered rules holds; why: the reason the judges gave no verdict. */
 void people_ask_rule(struct step *s, struct turn *turn, const struct chain_spec *spec,
                      const char *why);
-/* True if only a person can take this turn further. */
-bool people_wait_more(struct step *s, struct turn *turn);
+/* Takes the default answer if the question's time is over; false if the turn must wait on. */
+bool people_take_due_default(struct step *s, struct turn *turn);
 void people_arm(struct step *s);
 void people_take(struct step *s);
 /* True if no call is running or waiting to run again. */

@@ -488,7 +488,7 @@ bool step_shape(struct step *s, struct turn *turn) {
     return true;
   }
   if (turn->escalated)
-    return people_wait_more(s, turn);
+    return people_take_due_default(s, turn);
   const struct call *trouble = trouble_of(turn);
   bool out_of_time = trouble != NULL && ended_by_budget(s, turn, trouble);
   if (trouble != NULL && !out_of_time)

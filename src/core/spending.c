@@ -10,8 +10,8 @@ struct str step_next_place(const struct call *call) {
   return str_from(call->fallback != NULL ? call->fallback : call->provider);
 }
 
-static bool day_is_over(const struct step *s, struct str provider, bool begun,
-                        struct budget_hit *hit) {
+static bool is_day_budget_hit(const struct step *s, struct str provider, bool begun,
+                              struct budget_hit *hit) {
   return s->env->day_refuses != NULL && s->env->day_refuses(s->env->ctx, provider, begun, hit);
 }
 
@@ -20,7 +20,7 @@ bool step_over_budget(struct step *s, struct turn *turn, const struct call *call
   struct budget_hit hit;
   struct buf message = {0};
   if (!budget_refuses_call(s->core, turn, call, &hit) &&
-      !day_is_over(s, provider, call != NULL, &hit))
+      !is_day_budget_hit(s, provider, call != NULL, &hit))
     return false;
   bool first = s->halt.reason == NULL;
   budget_tell(s->core, &hit, &message);
@@ -62,7 +62,7 @@ void step_explain_end(const struct core *core, const struct turn *turn, const st
   struct buf message = {0};
   if (r->class == CLASS_LOOPING)
     (void)guard_of_call(core, turn, call, &message);
-  else if (budget_ends_call(core, turn, call, &hit))
+  else if (budget_must_end_call(core, turn, call, &hit))
     budget_tell(core, &hit, &message);
   if (message.n > 0)
     call_result_fail(r, r->class, "it was ended: %s", buf_c(&message));
@@ -95,7 +95,7 @@ void step_end_over_budget(struct step *s) {
   struct budget_hit hit;
   for (const struct turn *t = s->core->turns; t; t = t->next)
     for (const struct call *c = t->calls; c; c = c->next)
-      if (c->state == CALL_RUNNING && budget_ends_call(s->core, t, c, &hit)) {
+      if (c->state == CALL_RUNNING && budget_must_end_call(s->core, t, c, &hit)) {
         end_call_as(s, c, CLASS_BUDGET);
       }
 }

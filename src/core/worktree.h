@@ -63,10 +63,10 @@ bool worktrees_take(struct core *core, const json_t *branches) MUST_CHECK;
 /* A check for keys.h on `branch`: {id} and {workflow} are filled in. */
 bool worktree_check_branch(struct str text, struct err *err);
 
-/* --- the decision: true: the session (or that turn) waits for git --- */
+/* --- the decision: asks git for what is due; true: the session (or that turn) waits for it --- */
 
-bool worktree_waits(struct step *s);
-bool worktree_child_waits(struct step *s, struct turn *turn);
+bool worktree_hold_next(struct step *s);
+bool worktree_hold_child(struct step *s, struct turn *turn);
 bool worktree_child_commits(struct step *s, struct turn *turn);
 void worktree_event(struct step *s);
 void worktree_resume(struct step *s);

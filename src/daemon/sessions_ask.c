@@ -223,7 +223,7 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
   ask->done(ask, e, ok ? NULL : &err);
 }
 
-void entry_is_due(struct daemon_entry *e) {
+void entry_continue_by_default(struct daemon_entry *e) {
   if (e->state != ENTRY_OVER || e->session != NULL || !brief_is_stopped(&e->brief) ||
       e->sessions->draining)
     return;
@@ -243,5 +243,5 @@ void sessions_on_deadline(void *ctx, const char *id) {
   if (e == NULL)
     e = sessions_adopt(ss, id, &err);
   if (e != NULL)
-    entry_is_due(e);
+    entry_continue_by_default(e);
 }

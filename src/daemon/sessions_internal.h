@@ -60,7 +60,7 @@ bool entry_mend_now(struct daemon_entry *e, struct err *err) MUST_CHECK;
 /* Its log is not broken. why NULL: by request. */
 bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) MUST_CHECK;
 /* Continues a stopped session with the default answer to its question. */
-void entry_is_due(struct daemon_entry *e);
+void entry_continue_by_default(struct daemon_entry *e);
 /* Does the same, once the shared store has told its status. */
 void sessions_due_later(struct sessions *ss, const char *id);
 void sessions_on_deadline(void *ctx, const char *id);

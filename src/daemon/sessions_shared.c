@@ -357,7 +357,7 @@ static void due_over(uv_work_t *work, int status) {
   assert(status == 0);
   ss->due_count--;
   if (d->read && !d->now.owned)
-    entry_is_due(sessions_update(ss, &d->now));
+    entry_continue_by_default(sessions_update(ss, &d->now));
   snapshot_deinit(&d->now);
   free(d);
 }

@@ -75,7 +75,7 @@ static void count_append(struct session *s) {
   a->sum_us += us;
 }
 
-static void durable(struct session *s, struct str lines) {
+static void finish_durable_batch(struct session *s, struct str lines) {
   struct session_batch done = s->flying;
   /* The batch is in flight until its effects have run; what is decided meanwhile waits. */
   s->flying = (struct session_batch){0};
@@ -128,15 +128,14 @@ void session_trouble(const struct session *s, const char *message) {
     s->watcher->trouble(s->watcher_ctx, message);
 }
 
-void session_space_again(struct session *s) {
+void session_end_pause(struct session *s) {
   bool full = s->paused == NULL || s->paused_full;
   free(s->paused);
   s->paused = NULL;
   session_trouble(s, full ? "there is space again: continuing" : "the store answers: continuing");
 }
 
-/* Reports once that the disk is full. Returns false if it has been full for too long. */
-bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since) {
+bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since) {
   uint64_t now = uv_now(s->host->loop);
   if (*full_since == 0) {
     char text[sizeof err->text + 64];
@@ -155,7 +154,7 @@ bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_s
 static bool wait_for_space(struct session *s, const struct err *err) {
   if (store_log_seq(s->log) == 0 || s->life != LIFE_RUNNING)
     return false; /* nothing would be lost, and the session is leaving */
-  if (!session_may_wait(s, err, &s->full_since))
+  if (!session_begin_pause(s, err, &s->full_since))
     return false;
   uv_timer_start(&s->disk_timer, on_disk_timer, LIMIT_DISK_RETRY_MS, 0);
   return true;
@@ -171,11 +170,11 @@ static void on_appended(void *ctx, enum store_result result, struct str lines,
     return;
   }
   if (s->full_since != 0)
-    session_space_again(s);
+    session_end_pause(s);
   s->full_since = 0;
   if (s->flying.record_count > 0 && s->log != NULL)
     count_append(s);
-  durable(s, lines);
+  finish_durable_batch(s, lines);
 }
 
 /* Reports an append that finished at once, or that there was nothing to append. */

@@ -77,14 +77,14 @@ static void blob_after(uv_work_t *work, int status) {
   (void)status;
   if (call->blob_err == NULL) {
     if (call->full_since != 0)
-      session_space_again(s);
+      session_end_pause(s);
     deliver(call);
   } else if (s->life == LIFE_STOPPING ||
              session_is_leaving(s)) { /* nobody wants the answer any more */
     drop_call(call);
     session_maybe_finish(s);
   } else if (call->blob_err->code == ERR_FULL &&
-             session_may_wait(s, call->blob_err, &call->full_since)) {
+             session_begin_pause(s, call->blob_err, &call->full_since)) {
     call->late.data = call;
     uv_timer_init(s->host->loop, &call->late);
     uv_timer_start(&call->late, on_blob_timer, LIMIT_DISK_RETRY_MS, 0);

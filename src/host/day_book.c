@@ -168,8 +168,8 @@ void day_book_add(struct day_book *book, struct str provider, const int64_t used
 /* --- limits --- */
 
 /* Finds the first limit that is reached, or near. */
-static bool budget_is_used(struct day_book *book, const struct budget *budget, struct str provider,
-                           bool begun, bool near, struct budget_hit *hit) {
+static bool find_reached_limit(struct day_book *book, const struct budget *budget,
+                               struct str provider, bool begun, bool near, struct budget_hit *hit) {
   struct day_sum *sum = sum_of(book, provider, false);
   for (int u = 0; sum != NULL && u < BUDGET_UNITS; u++) {
     int64_t limit = budget->limit[u];
@@ -192,11 +192,11 @@ static bool day_hits(struct day_book *book, const struct day_limits *limits, str
   if (limits == NULL || book_leaves_out(provider))
     return false;
   book_read(book);
-  bool hits = budget_is_used(book, &limits->all, STR(""), begun, near, hit);
+  bool hits = find_reached_limit(book, &limits->all, STR(""), begun, near, hit);
   for (size_t i = 0; !hits && i < limits->count; i++)
     if (str_eq_c(provider, limits->of[i].provider))
-      hits = budget_is_used(book, &limits->of[i].budget, str_from(limits->of[i].provider), begun,
-                            near, hit);
+      hits = find_reached_limit(book, &limits->of[i].budget, str_from(limits->of[i].provider),
+                                begun, near, hit);
   return hits;
 }
 

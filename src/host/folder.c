@@ -82,7 +82,7 @@ static bool is_held(const char *file) {
 }
 
 /* Examines one right and removes it if nobody has it any more. Returns true if it is in the way. */
-static bool is_in_the_way(const char *file, const struct folder_ask *ask,
+static bool examine_right(const char *file, const struct folder_ask *ask,
                           struct folder_holder *holder) {
   json_t *said = folder_read(file);
   const char *session = folder_word(said, "session"), *path = folder_word(said, "folder");
@@ -114,7 +114,7 @@ static bool is_taken(const char *locks, const struct folder_ask *ask,
   while (dir != NULL && !taken && (entry = readdir(dir)) != NULL) {
     struct buf file = {0};
     buf_printf(&file, "%s/%s", locks, entry->d_name);
-    taken = names_right(entry->d_name) && is_in_the_way(buf_c(&file), ask, holder);
+    taken = names_right(entry->d_name) && examine_right(buf_c(&file), ask, holder);
     buf_deinit(&file);
   }
   if (dir != NULL)

@@ -32,7 +32,7 @@ void input_forget(void) {
   (void)tcflush(STDIN_FILENO, TCIFLUSH); /* this fails where there is no terminal */
 }
 
-void input_rest(struct input *in) {
+void input_pause(struct input *in) {
   if (in->is_open)
     uv_poll_stop(&in->poll);
 }

@@ -151,9 +151,10 @@ void batch_clear(struct session_batch *b);
  * append will call back. */
 void session_break(struct session *s, const struct err *err, bool append_over);
 void session_trouble(const struct session *s, const char *message);
-/* Reports once that the disk is full; false if it has been full for too long. */
-bool session_may_wait(struct session *s, const struct err *err, uint64_t *full_since);
-void session_space_again(struct session *s);
+/* Begins a pause, because the disk is full or a shared store does not answer, and reports it once.
+ * Returns false if it has lasted too long. */
+bool session_begin_pause(struct session *s, const struct err *err, uint64_t *full_since);
+void session_end_pause(struct session *s);
 
 /* --- calls.c --- */
 

@@ -158,7 +158,7 @@ static void process_close_all(struct process *p) {
   uv_close((uv_handle_t *)&p->timer, on_timer_closed);
 }
 
-static void time_is_up(struct process *p) {
+static void end_if_late(struct process *p) {
   uint64_t now = clock_mono_ms();
   if (now < due_ms(p)) {
     process_set_timer(p);
@@ -248,7 +248,7 @@ void process_event(struct process *p, enum event event) {
     }
     break;
   case EVENT_TIME:
-    time_is_up(p);
+    end_if_late(p);
     break;
   case EVENT_CANCEL:
     if (is_alive(p))

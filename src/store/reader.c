@@ -118,7 +118,7 @@ bool reader_again(struct log_reader *r) {
   return true;
 }
 
-void reader_rest(struct log_reader *r) {
+void reader_free_buffer(struct log_reader *r) {
   reader_from(r, r->offset + (r->whole ? r->start - r->line_at : 0));
   buf_deinit(&r->buffer);
 }

@@ -30,7 +30,7 @@ bool reader_again(struct log_reader *r);
 /* Continues from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
 /* Frees its memory; reading then continues where it was. Lines from it are no longer valid. */
-void reader_rest(struct log_reader *r);
+void reader_free_buffer(struct log_reader *r);
 bool reader_is_owned(const struct log_reader *r);
 /* Tells which records the log must have, where the store keeps that apart from them: a shared
  * store's row knows the last record of its log. It is what was true when the log was opened.

@@ -55,7 +55,7 @@ bool track_read(struct track *t, struct err *err) {
   if (!more && !track_begin(t, err))
     return false;
   t->read = view_reading_go_on(t->view.reading, &t->book, err);
-  reader_rest(&t->book.reader);
+  reader_free_buffer(&t->book.reader);
   t->bytes = bytes;
   t->written = written;
   t->owned = owned;

@@ -331,7 +331,7 @@ static bool commit_is_due(const struct core *core) {
          core_commit_when(wf, core->config) == COMMIT_MOVEMENT;
 }
 
-bool worktree_waits(struct step *s) {
+bool worktree_hold_next(struct step *s) {
   const struct core *core = s->core;
   if (core->worktree.asked != WORKTREE_IDLE)
     return true;
@@ -347,7 +347,7 @@ bool worktree_waits(struct step *s) {
   return true;
 }
 
-bool worktree_child_waits(struct step *s, struct turn *turn) {
+bool worktree_hold_child(struct step *s, struct turn *turn) {
   const struct worktree *own = core_worktree(s->core, turn->id);
   assert(turn->group > 0);
   if (!s->core->workflow->movements[turn->movement].own_worktree || (own != NULL && own->made))

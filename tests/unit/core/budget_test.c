@@ -216,7 +216,7 @@ static void a_call_that_runs_is_ended_past_its_limit(void **state) {
     use(&b, cases[i].movement, cases[i].before, 0, 0);
     b.call.told.tokens = cases[i].tokens;
     b.call.told.cost_nano = cases[i].cost_nano;
-    bool ends = budget_ends_call(&b.core, &b.turn, &b.call, &hit);
+    bool ends = budget_must_end_call(&b.core, &b.turn, &b.call, &hit);
     if (ends != cases[i].ends || (ends && (hit.of != cases[i].of || hit.unit != cases[i].unit)))
       fail_msg("case %zu: %d %d %d", i, ends, (int)hit.of, (int)hit.unit);
     bed_end(&b);
