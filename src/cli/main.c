@@ -71,7 +71,7 @@ const struct cli_command *const cli_commands[] = {
     /* clang-format on */
 };
 
-static int unknown(const char *word) {
+static int report_unknown_command(const char *word) {
   const char *names[ARRAY_LEN(cli_commands)];
   size_t n = 0;
   for (size_t i = 0; cli_commands[i]; i++)
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     word = "help";
   const struct cli_command *command = cli_find(word);
   if (command == NULL)
-    return unknown(word);
+    return report_unknown_command(word);
   int status = command->run(argc - 1, argv + 1);
   worker_leave_all();
   tmpdir_leave();

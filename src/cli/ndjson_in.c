@@ -31,7 +31,7 @@ bool ndjson_in_open(struct ndjson_in *in, const char *path, struct err *err) {
 }
 
 /* Reads on; at the end of the input nothing is added. */
-static void more(struct ndjson_in *in) {
+static void read_chunk(struct ndjson_in *in) {
   buf_reserve(&in->buffer, CHUNK_BYTES);
   ssize_t n;
   do
@@ -71,7 +71,7 @@ static bool whole_line(struct ndjson_in *in, struct str *line) {
       in->start = 0;
     }
     seen = rest;
-    more(in);
+    read_chunk(in);
   }
 }
 

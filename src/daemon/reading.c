@@ -128,7 +128,7 @@ struct word_job {
 
 static void word_again(void *what, struct server_request *r) {
   struct word_job *f = what;
-  server_again(r, f->id);
+  server_handle_again(r, f->id);
   free(f);
 }
 

@@ -64,7 +64,7 @@ void server_free(struct server *h); /* NULL is fine */
 unsigned server_connections(const struct server *h);
 
 /* Handles a kept request again, with this for its first {name}; server_is_again is then true. */
-void server_again(struct server_request *r, const char *part);
+void server_handle_again(struct server_request *r, const char *part);
 bool server_is_again(const struct server_request *r);
 const char *server_part(const struct server_request *r);  /* the path's value of {name} */
 const char *server_part2(const struct server_request *r); /* and for the second one, or "" */

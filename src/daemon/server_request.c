@@ -151,7 +151,7 @@ static void handle_guest(struct server_request *r, const char *method, const cha
     request_hand_over(h, r);
 }
 
-static void handle(struct server_request *r, const char *method, const char *path) {
+static void dispatch_request(struct server_request *r, const char *method, const char *path) {
   char allowed[SERVER_HEADER_BYTES];
   struct server *h = r->http;
   r->state = HANDLED;
@@ -281,7 +281,7 @@ enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const c
     r->refusal = refuse_early(r);
     if (r->refusal == 0)
       return MHD_YES;
-    handle(r, method, path);
+    dispatch_request(r, method, path);
     return queue(r);
   }
   if (*n > 0) {
@@ -290,7 +290,7 @@ enum MHD_Result server_on_request(void *ctx, struct MHD_Connection *mhd, const c
     return MHD_YES;
   }
   if (r->state == RECEIVING)
-    handle(r, method, path);
+    dispatch_request(r, method, path);
   if (r->state == KEPT) {
     if (!r->suspended) {
       r->suspended = true;
@@ -328,7 +328,7 @@ void server_on_completed(void *ctx, struct MHD_Connection *mhd, void **slot,
     end_request(r);
 }
 
-void server_again(struct server_request *r, const char *part) {
+void server_handle_again(struct server_request *r, const char *part) {
   assert(r->state == KEPT && strlen(part) < SERVER_PART_BYTES);
   memcpy(r->parts[0], part, strlen(part) + 1);
   r->again = true;

@@ -31,7 +31,7 @@ static struct versions_item *versions_find(const struct client_versions *vs, con
   return NULL;
 }
 
-static void versions_rest(struct versions_item *item) {
+static void remove_own_tmpdir(struct versions_item *item) {
   struct err err;
   if (item->tmpdir != NULL && !tmpdir_remove(item->tmpdir, &err))
     log_warn("%s", err.text);
@@ -46,7 +46,7 @@ static void versions_on_end(void *ctx, struct process_result *result) {
   memcpy(before, item->version, sizeof before);
   item->process = NULL;
   (void)version_read(result, item->version, sizeof item->version);
-  versions_rest(item);
+  remove_own_tmpdir(item);
   assert(vs->busy > 0);
   vs->busy--;
   if (!vs->closing && strcmp(before, item->version) != 0)
@@ -72,7 +72,7 @@ static void versions_ask(struct versions_item *item, const struct provider *prov
   if (item->process != NULL)
     item->all->busy++;
   else
-    versions_rest(item);
+    remove_own_tmpdir(item);
   arena_deinit(&arena);
 }
 

@@ -56,7 +56,7 @@ static struct named *named_at(struct types *t, uint32_t identity) {
 }
 
 /* Names a structure by the last part of its place: "#/$defs/address" is Address. */
-static bool name_it(struct types *t, struct place place, struct named *named) {
+static bool name_structure(struct types *t, struct place place, struct named *named) {
   struct walk *walk = &t->d.walk;
   struct buf where = {0}, name = {0};
   schema_entry_text(walk->schema, walk->schema->nodes[place.nodes[0]].entry, &where);
@@ -98,7 +98,7 @@ static bool put_name(struct types *t, struct place place, bool nested, struct bu
     return ++named->uses > 1;
   if (named->uses < 2)
     return false;
-  if (!named->name && !name_it(t, place, named))
+  if (!named->name && !name_structure(t, place, named))
     return true;
   buf_puts(out, named->name);
   const char *text = nested ? NULL : outline_own_description(&t->d.walk, place);

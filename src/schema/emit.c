@@ -21,7 +21,7 @@ struct emit {
   const json_t *have[KEYWORD_COUNT];
 };
 
-static void *get(struct emit *e, size_t size) {
+static void *emit_alloc(struct emit *e, size_t size) {
   return arena_alloc(&e->c->schema->arena, size);
 }
 
@@ -64,7 +64,7 @@ static uint32_t *table_new(struct emit *e, uint32_t count, uint32_t *mask) {
   while (size < count * 2)
     size *= 2;
   *mask = size - 1;
-  return get(e, size * sizeof(uint32_t));
+  return emit_alloc(e, size * sizeof(uint32_t));
 }
 
 static void table_put(uint32_t *table, uint32_t mask, const char *name, size_t length,
@@ -77,11 +77,11 @@ static void table_put(uint32_t *table, uint32_t mask, const char *name, size_t l
 
 static void emit_enum(struct emit *e, const json_t *values, bool is_const) {
   size_t n = is_const ? 1 : json_array_size(values);
-  struct enum_op *o = get(e, sizeof *o);
+  struct enum_op *o = emit_alloc(e, sizeof *o);
   o->all = values;
-  o->strings = get(e, n * sizeof *o->strings);
-  o->integers = get(e, n * sizeof *o->integers);
-  o->others = get(e, n * sizeof *o->others);
+  o->strings = emit_alloc(e, n * sizeof *o->strings);
+  o->integers = emit_alloc(e, n * sizeof *o->integers);
+  o->others = emit_alloc(e, n * sizeof *o->others);
   for (size_t i = 0; i < n; i++) {
     const json_t *value = is_const ? values : json_array_get(values, i);
     switch (json_typeof(value)) {
@@ -156,7 +156,7 @@ static void emit_strings(struct emit *e) {
 
 static struct list_op *emit_list_of(struct emit *e, const json_t *list, const char *keyword) {
   size_t n = json_array_size(list);
-  struct list_op *o = get(e, sizeof *o + n * sizeof *o->nodes);
+  struct list_op *o = emit_alloc(e, sizeof *o + n * sizeof *o->nodes);
   o->count = (uint32_t)n;
   for (size_t i = 0; i < n; i++) {
     char number[24];
@@ -181,7 +181,7 @@ static void emit_arrays(struct emit *e) {
     }
   }
   if (prefix || rest) {
-    struct items_op *o = get(e, sizeof *o);
+    struct items_op *o = emit_alloc(e, sizeof *o);
     struct list_op *list = prefix ? emit_list_of(e, prefix, prefix_keyword) : NULL;
     *o = (struct items_op){list ? list->nodes : NULL, list ? list->count : 0, prefix_keyword,
                            NODE_NONE, rest_keyword};
@@ -190,7 +190,7 @@ static void emit_arrays(struct emit *e) {
     schema_compile_op(e->c, OP_ITEMS, ON_ARRAY, rest_keyword)->u.items = o;
   }
   if (e->have[K_CONTAINS]) {
-    struct contains_op *o = get(e, sizeof *o);
+    struct contains_op *o = emit_alloc(e, sizeof *o);
     const json_t *min = e->have[K_MIN_CONTAINS], *max = e->have[K_MAX_CONTAINS];
     o->node = schema_compile_child(e->c, e->entry, e->have[K_CONTAINS], "contains", NULL);
     o->has_min = min != NULL;
@@ -206,7 +206,7 @@ static void emit_arrays(struct emit *e) {
 static void add_required(struct emit *e, struct object_op *o, struct map *names,
                          const json_t *required, bool lookup) {
   size_t n = json_array_size(required), bits = 0;
-  o->required_rest = get(e, n * sizeof *o->required_rest);
+  o->required_rest = emit_alloc(e, n * sizeof *o->required_rest);
   for (size_t i = 0; i < n; i++) {
     const json_t *item = json_array_get(required, i);
     const char *name = json_string_value(item);
@@ -228,9 +228,9 @@ static void add_required(struct emit *e, struct object_op *o, struct map *names,
 static void fill_object(struct emit *e, struct object_op *o, struct map *names) {
   const json_t *properties = e->have[K_PROPERTIES], *patterns = e->have[K_PATTERN_PROPERTIES];
   const json_t *required = e->have[K_REQUIRED], *additional = e->have[K_ADDITIONAL_PROPERTIES];
-  o->properties =
-      get(e, (json_object_size(properties) + json_array_size(required)) * sizeof *o->properties);
-  o->patterns = get(e, json_object_size(patterns) * sizeof *o->patterns);
+  o->properties = emit_alloc(e, (json_object_size(properties) + json_array_size(required)) *
+                                    sizeof *o->properties);
+  o->patterns = emit_alloc(e, json_object_size(patterns) * sizeof *o->patterns);
   for (void *at = json_object_iter((json_t *)properties); at;
        at = json_object_iter_next((json_t *)properties, at)) {
     const char *name = json_object_iter_key(at);
@@ -274,7 +274,7 @@ static void emit_object(struct emit *e) {
       !e->have[K_ADDITIONAL_PROPERTIES] && !e->have[K_PROPERTY_NAMES])
     return;
   struct map names = {0};
-  struct object_op *o = get(e, sizeof *o);
+  struct object_op *o = emit_alloc(e, sizeof *o);
   fill_object(e, o, &names);
   map_deinit(&names);
   schema_compile_op(e->c, OP_OBJECT, ON_OBJECT, "properties")->u.object = o;
@@ -284,7 +284,7 @@ static void emit_dependency(struct emit *e, const char *keyword, const char *nam
                             const json_t *what) {
   bool names = json_is_array(what);
   size_t n = json_array_size(what);
-  struct dependency_op *o = get(e, sizeof *o + n * sizeof *o->required);
+  struct dependency_op *o = emit_alloc(e, sizeof *o + n * sizeof *o->required);
   o->name = name;
   o->length = length;
   o->count = (uint32_t)n;
@@ -393,7 +393,7 @@ static void emit_combinations(struct emit *e) {
     schema_compile_op(e->c, OP_NOT, ON_ANY, "not")->node = node;
   }
   if (e->have[K_IF]) {
-    struct if_op *o = get(e, sizeof *o);
+    struct if_op *o = emit_alloc(e, sizeof *o);
     *o = (struct if_op){.condition = child(e, K_IF, "if"),
                         .then_node = child(e, K_THEN, "then"),
                         .else_node = child(e, K_ELSE, "else")};

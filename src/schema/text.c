@@ -51,7 +51,8 @@ static enum text_verdict said(bool ok) {
 }
 
 /* Builds the value and checks it as schema.h does, which is rare. */
-static enum text_verdict built(struct schema_reader *r, uint32_t index, struct text_value *v) {
+static enum text_verdict check_built(struct schema_reader *r, uint32_t index,
+                                     struct text_value *v) {
   size_t from = (size_t)(v->text.p - r->scan.text) - (v->type == JSON_STRING);
   struct jscan_result found;
   size_t levels = 0;
@@ -181,7 +182,7 @@ static enum text_verdict scalar_ok(struct schema_reader *r, const struct node *n
       verdict = scalar_op(r, op, v, text);
     }
     if (verdict == TEXT_UNSURE)
-      return built(r, index, v);
+      return check_built(r, index, v);
     if (verdict == TEXT_NO)
       return TEXT_NO;
   }
@@ -250,7 +251,7 @@ static enum text_verdict array_ok(struct schema_reader *r, const struct node *no
       continue;
     enum text_verdict verdict = array_op(r, op, v);
     if (verdict == TEXT_UNSURE)
-      return built(r, index, v);
+      return check_built(r, index, v);
     if (verdict == TEXT_NO)
       return TEXT_NO;
     v->read |= op->code == OP_ITEMS;
@@ -474,7 +475,7 @@ static enum text_verdict object_ok(struct schema_reader *r, uint32_t index, stru
     return TEXT_UNSURE;
   enum text_verdict verdict = members_of(r, index, &object);
   if (verdict == TEXT_UNSURE)
-    return built(r, index, v);
+    return check_built(r, index, v);
   if (verdict == TEXT_YES)
     verdict = read_rest(r, &object);
   v->read |= verdict == TEXT_YES;
@@ -485,7 +486,7 @@ static enum text_verdict value_ok(struct schema_reader *r, uint32_t index, struc
   const struct node *node = &r->vm.schema->nodes[index];
   enum text_verdict verdict;
   if (v->type == JSON_REAL)
-    return node->count == 0 && node->types >> JSON_REAL & 1 ? TEXT_YES : built(r, index, v);
+    return node->count == 0 && node->types >> JSON_REAL & 1 ? TEXT_YES : check_built(r, index, v);
   if (!(node->types >> v->type & 1))
     return TEXT_NO;
   if (node->count == 0 && v->read)
@@ -496,7 +497,7 @@ static enum text_verdict value_ok(struct schema_reader *r, uint32_t index, struc
   if (v->type == JSON_OBJECT)
     verdict = object_ok(r, index, v);
   else if (v->type == JSON_ARRAY)
-    verdict = node->tracks ? built(r, index, v) : array_ok(r, node, index, v);
+    verdict = node->tracks ? check_built(r, index, v) : array_ok(r, node, index, v);
   else
     verdict = scalar_ok(r, node, index, v);
   r->depth--;

@@ -174,7 +174,7 @@ enum tree_step tree_again(struct tree *t) {
 }
 
 /* Begins again without the index, or without git: git could not read the index, or did not run. */
-static enum tree_step without(struct tree *t) {
+static enum tree_step begin_without_git(struct tree *t) {
   struct buf path = {0};
   if (t->is_after) {
     (void)err_set(&t->problem, ERR_INVALID, "git could not list the files again");
@@ -204,7 +204,7 @@ static void take_path(struct tree *t, struct str path, bool is_tracked) {
 static enum tree_step take_listing(struct tree *t, struct str listing, bool ok) {
   struct tree_look *look = current(t);
   if (!ok)
-    return without(t);
+    return begin_without_git(t);
   for (struct str rest = listing; rest.n > 2;) {
     size_t n = strnlen(rest.p, rest.n);
     const char *path = rest.p + 2;

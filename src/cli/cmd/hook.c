@@ -138,7 +138,7 @@ static bool settings_path(const struct cli_args *args, char out[4096], struct er
 }
 
 /* Finds our hook from an earlier install; returns the entry's object with the command, or NULL. */
-static json_t *hook_that_is_there(const json_t *stop) {
+static json_t *find_installed_hook(const json_t *stop) {
   size_t i, k;
   const json_t *group;
   json_t *hook;
@@ -172,7 +172,7 @@ static json_t *settings_with(const char *path, bool is_there, const char *line, 
                          "%s: its hooks are not in the form that Claude Code uses", path),
            NULL;
   }
-  json_t *ours = hook_that_is_there(stop);
+  json_t *ours = find_installed_hook(stop);
   if (ours != NULL) /* a second one would run the gate twice */
     json_object_set_new(ours, "command", json_io_string(line));
   else

@@ -379,7 +379,7 @@ static void tell_waits(const struct show *s, bool *told) {
 }
 
 /* Waits until it is worth looking again. */
-static void show_rest(struct show *s) {
+static void wait_for_news(struct show *s) {
   struct pollfd words = {.fd = s->hears ? s->words.from.fd : -1, .events = POLLIN};
   (void)poll(&words, 1, FOLLOW_POLL_MS);
   if (s->hears)
@@ -404,7 +404,7 @@ static bool show_follow(struct show *s, struct err *err) {
       orphan_looks = 0;
     }
     live_draw(&s->live, &s->summary);
-    show_rest(s);
+    wait_for_news(s);
     if (!book_again(&s->book))
       return live_clear(&s->live), err_set(err, ERR_NOT_FOUND, "the log is gone");
     read_on(s);
@@ -427,7 +427,7 @@ static void print_way_on(const struct show *s, const char *path) {
          asks ? "" : summary_resume_flags(&s->summary));
 }
 
-static int closing(struct show *s, const char *path) {
+static int print_closing(struct show *s, const char *path) {
   if (s->movement == NULL && !s->json && !s->quiet && s->start != NULL) {
     print_header(s);
     if (!s->follow) {
@@ -565,7 +565,7 @@ static int show_show(int argc, char **argv) {
     ok = show_follow(&s, &err);
   if (ok && s.follow && s.movement != NULL && s.explained == 0)
     ok = err_set(&err, ERR_NOT_FOUND, "%.160s did not run in this session", s.movement);
-  status = closing(&s, ref.name);
+  status = print_closing(&s, ref.name);
   if (!ok) {
     int failed = cli_fail("show", &err);
     status = status == STATUS_FAILED ? status : failed;

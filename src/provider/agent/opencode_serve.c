@@ -252,7 +252,7 @@ static void on_session(struct driver *d, const struct driver_reply *reply) {
 
 /* Handles a broken connection. A server that died says more by its exit status, which is about to
  * come. */
-static void lost(struct driver *d, const struct driver_reply *reply) {
+static void take_lost_connection(struct driver *d, const struct driver_reply *reply) {
   struct opencode *o = opencode_of(d);
   if (reply->class != CLASS_NETWORK) {
     serve_fail(d, reply->class, "opencode serve: %.200s", reply->message);
@@ -280,7 +280,7 @@ static void opencode_reply(struct driver *d, const struct driver_reply *reply) {
     return;
   }
   if (reply->class != CLASS_NONE) {
-    lost(d, reply);
+    take_lost_connection(d, reply);
     return;
   }
   switch ((enum opencode_request)reply->id) {
@@ -288,8 +288,8 @@ static void opencode_reply(struct driver *d, const struct driver_reply *reply) {
     if (reply->status != 200)
       refused(d, reply->status, reply->body);
     else if (!reply->begun)
-      lost(d,
-           &(struct driver_reply){.class = CLASS_NETWORK, .message = "its stream of events ended"});
+      take_lost_connection(d, &(struct driver_reply){.class = CLASS_NETWORK,
+                                                     .message = "its stream of events ended"});
     else if (o->step == OPENCODE_CONNECTING)
       serve_open_session(d);
     break;
