@@ -23,6 +23,8 @@ MAX_FILE_LINES = 600 # of a file of src
 MAX_LONG = 5         # functions over MAX_LINES in all of src
 MAX_LINES_EVER = 80
 MAX_BENCH_LINES = 1500  # all of tests/bench, whatever the language
+# What ends or lists a module's things, which only tests have to do: the rest of src must call all it has.
+ONLY_TESTS_CALL = {'adapt_dialect_at', 'item_stream_end', 'profile_about', 'schema_registry_add'}
 # Scanners: one switch over a character, which reads best in one piece.
 SCANNERS = {'jscan_value'}
 LINUX_ROOMS = ('src/os/', 'src/shim/', 'src/http/')
@@ -164,6 +166,7 @@ def offences(sources, all_files):
             for path, line, body in places:
                 others = ', '.join(sorted({p for p, _, b in places if b != body})[:3])
                 yield 'shared tag', path, line, f'{name} has another body in {others}'
+    yield from uncalled(sources, src)
     excess = len([x for x in long if x[2] not in SCANNERS]) > MAX_LONG
     for path, line, name, lines in long:
         if name not in SCANNERS and (excess or lines > MAX_LINES_EVER):
@@ -176,6 +179,29 @@ def offences(sources, all_files):
         yield 'bench lines', 'tests/bench', 1, f'{benches} lines, {MAX_BENCH_LINES} at most'
     for path, s in sorted(sources.items()):
         yield from of_one_file(path, s)
+
+
+def uncalled(sources, src):
+    """Functions of src that no code of src names, and exports that only their own file does."""
+    words = {p: collections.Counter(t for _, t in s.tokens if t[0].isalpha() or t[0] == '_') for p, s in sources.items()}
+    in_code, in_heads, in_tests, heads = (collections.Counter() for _ in range(4))
+    for path, count in words.items():
+        if not path.startswith('src/'):
+            in_tests += count
+        elif path.endswith('.c'):
+            in_code += count
+        else:
+            in_heads += count
+            heads.update(count.keys())
+    for name, kind, path, first, _, static in tags(sorted(p for p in src if p.endswith('.c'))):
+        if kind != 'function' or static or name == 'main' or name in ONLY_TESTS_CALL:
+            continue
+        # A header names it once to declare it; more is a macro or a function there that calls it.
+        more = in_heads[name] - heads[name]
+        if in_code[name] + more < 2:
+            yield 'uncalled', path, first, f'{name} is called by ' + ('tests only' if in_tests[name] else 'nobody')
+        elif in_code[name] == words[path][name] and not more and not in_tests[name]:
+            yield 'needless export', path, first, f'{name} is called in its own file only: static'
 
 
 def line_count(files, under, *ends):

@@ -365,16 +365,3 @@ size_t adapted_change_count(const struct adapted *adapted) {
 const struct adapt_change *adapted_change_at(const struct adapted *adapted, size_t index) {
   return index < adapted->change_count ? &adapted->changes[index] : NULL;
 }
-
-json_t *adapted_report(const struct adapted *adapted) {
-  assert(adapted != NULL);
-  json_t *report = json_array();
-  for (size_t i = 0; i < adapted->change_count; i++) {
-    const struct adapt_change *change = &adapted->changes[i];
-    json_t *one =
-        json_pack("{s:s, s:s, s:s, s:s}", "pointer", change->pointer, "keyword", change->keyword,
-                  "effect", adapt_effect_name(change->effect), "why", change->why);
-    json_array_append_new(report, one);
-  }
-  return report;
-}

@@ -71,7 +71,6 @@ struct adapt_dialect; /* a row of the table of dialects; static */
 const struct adapt_dialect *adapt_dialect_find(const char *name);
 /* Returns the index-th in the order above; NULL after the last. */
 const struct adapt_dialect *adapt_dialect_at(size_t index);
-const char *adapt_dialect_name(const struct adapt_dialect *dialect);
 
 struct adapt_opts {
   const struct schema_registry *registry; /* for references to other documents; may be NULL */
@@ -115,8 +114,6 @@ const json_t *adapted_schema(const struct adapted *adapted); /* borrowed */
 /* In the order of the adapted schema; a keyword appears once for each effect it has. */
 size_t adapted_change_count(const struct adapted *adapted);
 const struct adapt_change *adapted_change_at(const struct adapted *adapted, size_t index);
-/* Returns a new [{"pointer","keyword","effect","why"}]. */
-json_t *adapted_report(const struct adapted *adapted) __attribute__((warn_unused_result));
 
 /* On ADAPT_OK *value is a new reference. An answer without the adapted shape is turned back as far
  * as possible and otherwise left alone; the canonical schema then says what is wrong. */

@@ -97,7 +97,3 @@ const struct adapt_dialect *adapt_dialect_find(const char *name) {
       return &dialects[i];
   return NULL;
 }
-
-const char *adapt_dialect_name(const struct adapt_dialect *dialect) {
-  return dialect->name;
-}

@@ -19,14 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void core_out_deinit(struct core_out *out) {
-  for (size_t i = 0; i < out->record_count; i++)
-    record_free(out->records[i]);
-  free(out->records);
-  free(out->effects);
-  *out = (struct core_out){0};
-}
-
 /* --- turns --- */
 
 /* Returns the options of a judge's call, with its effort. */

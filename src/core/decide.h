@@ -4,7 +4,6 @@
  *   core_decide(&core, &ev, &env, &out)            everything after
  *   -> append out.records (already applied) and make them durable,
  *   -> then, and only then, run out.effects in order
- *   core_out_deinit(&out)
  *
  * No clock, no random source, no I/O: each event carries its time and its random bytes. After a
  * crash, whatever is not in the log is decided again from the same state, so the same records come
@@ -82,13 +81,13 @@ struct effect {
   enum error_class class;
 };
 
+/* Belongs to the caller: the records, each with record_free, and both lists. */
 struct core_out {
-  struct record **records; /* owned */
+  struct record **records;
   size_t record_count;
   struct effect *effects;
   size_t effect_count;
 };
-void core_out_deinit(struct core_out *out);
 
 struct budget_hit;
 struct spend;

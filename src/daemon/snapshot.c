@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-bool snapshot_is_id(const char *word) {
+/* Returns true for a whole id, false for a prefix or `last`. */
+static bool is_whole_id(const char *word) {
   return strlen(word) == STORE_ID_BYTES - 1 && strspn(word, "0123456789abcdef-") == strlen(word);
 }
 
@@ -33,7 +34,7 @@ bool snapshot_take(struct snapshot *s, const struct store *store, const char *wo
   struct store_ref ref;
   uint64_t until = clock_mono_ms() + LIMIT_STORE_SETTLE_MS;
   *s = (struct snapshot){0};
-  if (snapshot_is_id(word))
+  if (is_whole_id(word))
     store_ref(store, word, &ref);
   else if (!store_find(store, word, &ref, err))
     return false;

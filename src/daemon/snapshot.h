@@ -14,8 +14,6 @@ struct snapshot {
   struct brief brief;
 };
 
-/* Is it a whole id, and no prefix or `last`? */
-bool snapshot_is_id(const char *word);
 /* Finds the whole id of a session in the store. Blocking. */
 bool snapshot_find(const struct store *store, const char *word, char id[STORE_ID_BYTES],
                    struct err *err) MUST_CHECK;

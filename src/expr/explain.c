@@ -500,10 +500,3 @@ void expr_find(struct eval *x, const struct eval_frame *whole, const struct expr
   finding->path = buf_take(&path);
   finding->pointer = buf_take(&pointer);
 }
-
-void expr_finding_deinit(struct expr_finding *finding) {
-  free(finding->path);
-  free(finding->pointer);
-  free(finding->text);
-  *finding = (struct expr_finding){0};
-}

@@ -115,14 +115,13 @@ enum expr_value { EXPR_FALSE, EXPR_TRUE, EXPR_ERROR };
 enum expr_value expr_eval(const struct expr *expr, const json_t *root, struct expr_error *error);
 
 /* The same and, if it is not true, what a reader needs to mend the value. The strings belong to the
- * caller, who calls expr_finding_deinit; they are NULL after EXPR_TRUE. */
+ * caller, for free(); they are NULL after EXPR_TRUE. */
 struct expr_finding {
   char *path, *pointer; /* the place that the failing part is about: "$.total", "/total" */
   char *text;           /* "30 is not 25"; with EXPR_ERROR the error's text */
 };
 enum expr_value expr_explain(const struct expr *expr, const json_t *root,
                              struct expr_finding *finding, struct expr_error *error);
-void expr_finding_deinit(struct expr_finding *finding);
 
 /* Visits every reference that starts at the root, in order, without its indices; for lint. `path`
  * has `n` names, e.g. structured, test, ok. */

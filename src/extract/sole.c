@@ -13,13 +13,6 @@
 
 enum { EXTRACT_ECHO_WORK = 1 << 20 }; /* steps that comparing two values may take */
 
-const char *sole_outcome_name(enum sole_outcome outcome) {
-  static const char *const names[] = {"valid", "refused",     "ambiguous", "mention",
-                                      "echo",  "placeholder", "broken",    "nothing"};
-  assert((size_t)outcome < sizeof names / sizeof *names);
-  return names[outcome];
-}
-
 /* --- a reply that is one value alone --- */
 
 static struct str sole_trim(struct str s) {

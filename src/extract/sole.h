@@ -65,7 +65,4 @@ void sole_deinit(struct sole *s);
 /* Returns whether a text of the object is blank, or the words of a form such as "<why>". */
 bool sole_placeholder(const json_t *value);
 
-/* "valid" "refused" "ambiguous" "mention" "echo" "placeholder" "broken" "nothing" */
-const char *sole_outcome_name(enum sole_outcome outcome);
-
 #endif

@@ -36,14 +36,6 @@ static const struct {
 #undef PS
 };
 
-enum process_state process_get_state(const struct process *p) {
-  return p->state;
-}
-
-pid_t process_shim_pid(const struct process *p) {
-  return p->shim;
-}
-
 static void process_set_state(struct process *p, enum process_state to) {
   if ((states[p->state].next & (1u << to)) == 0)
     BUG("process: %s may not become %s", states[p->state].name, states[to].name);

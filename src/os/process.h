@@ -37,7 +37,6 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) MUST_C
 void process_table_free(struct process_table *t); /* NULL is fine; no process may be left */
 /* Tells where the shim is, found as above. */
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
-size_t process_table_count(const struct process_table *t); /* started and not yet ended */
 
 /* Returns the sandbox rules kept for reuse (sandbox_kept.h); NULL if t is NULL. */
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
@@ -162,8 +161,6 @@ enum process_state {
   PROCESS_STATES(PS_ENUM)
 #undef PS_ENUM
 };
-enum process_state process_get_state(const struct process *p);
-pid_t process_shim_pid(const struct process *p); /* for tests and `doctor` */
 
 /* The folders of a PATH in which programs are looked for. Empty and relative entries are left out:
  * with them, a program found in the working directory, where agents write, would run with our keys.

@@ -174,7 +174,3 @@ void process_table_free(struct process_table *t) {
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t) {
   return t ? t->sandboxes : NULL;
 }
-
-size_t process_table_count(const struct process_table *t) {
-  return t->processes.count;
-}

@@ -146,10 +146,6 @@ void index_close(struct index *x) {
   free(x);
 }
 
-size_t index_count(const struct index *x) {
-  return x->count;
-}
-
 const struct index_row *index_find(const struct index *x, const uint64_t id[2]) {
   size_t low = 0, high = x->count;
   while (low < high) {
@@ -170,12 +166,6 @@ const struct index_row *index_row(const struct index *x, const char *id) {
       row->time_ns != time_ns)
     return NULL;
   return row;
-}
-
-const struct index_row *index_row_quick(const struct index *x, const char *id) {
-  uint64_t bits[2];
-  const struct index_row *row = index_bits(id, bits) ? index_find(x, bits) : NULL;
-  return row != NULL && (row->flags & INDEX_ENDED) ? row : index_row(x, id);
 }
 
 const char *index_text(const struct index *x, uint32_t at) {

@@ -46,11 +46,8 @@ struct index;
 
 struct index *index_open(const struct store *store);
 void index_close(struct index *x); /* NULL is fine */
-size_t index_count(const struct index *x);
 /* Returns the row of a session if its log is unchanged, else NULL. */
 const struct index_row *index_row(const struct index *x, const char *id);
-/* Does the same for many logs: the log of a session that ended for good is not looked at. */
-const struct index_row *index_row_quick(const struct index *x, const char *id);
 const char *index_text(const struct index *x, uint32_t at);
 
 /* Reads up to `budget` logs that have no row, and writes the file. *more: others are left. Small

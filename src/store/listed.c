@@ -212,7 +212,3 @@ bool listed_keep(struct listed *l, size_t i, void *what) {
   l->kept++;
   return true;
 }
-
-size_t listed_bytes(const struct listed *l) {
-  return l->room * sizeof *l->logs + (l->index != NULL ? l->index->file.cap : 0);
-}

@@ -4,7 +4,8 @@
  *   l = listed_new(&store, drop)
  *   listed_read(l, watches, &err)      then l->logs and l->count
  *   listed_index(l)                    if rows are wanted; then l->index, and
- *   row = listed_row(l, i)             that of l->logs[i], as index_row_quick gives it
+ *   row = listed_row(l, i)             that of l->logs[i] if the log is unchanged, else NULL;
+ *                                      one that ended for good is not looked at
  *   listed_keep(l, i, what)            keeps what was read from it, as l->logs[i].kept, until the
  *                                      log changes; false: it cannot be kept
  *   listed_free(l)                     NULL is fine
@@ -48,7 +49,6 @@ const struct index_row *listed_row(struct listed *l, size_t i);
 /* Finds a log; false: the store has no such log. */
 bool listed_find(const struct listed *l, const char *id, size_t *i);
 bool listed_keep(struct listed *l, size_t i, void *what);
-size_t listed_bytes(const struct listed *l); /* memory, roughly, without what is kept */
 void listed_free(struct listed *l);
 
 #endif

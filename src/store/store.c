@@ -251,10 +251,6 @@ uint64_t store_log_bytes(const struct store_log *log) {
   return log->bytes;
 }
 
-uint64_t store_log_syncs(const struct store_log *log) {
-  return log->syncs;
-}
-
 bool store_log_settle(struct store_log *log, struct err *err) {
   assert(!log->in_flight);
   return log->ops->settle(log, err);

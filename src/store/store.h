@@ -164,7 +164,6 @@ uint64_t store_log_seq(const struct store_log *log);     /* seq of the last dura
 const char *store_log_hash(const struct store_log *log); /* hash of that record */
 /* Returns the durable bytes: the next line begins there. */
 uint64_t store_log_bytes(const struct store_log *log);
-uint64_t store_log_syncs(const struct store_log *log); /* counted for tests */
 /* Cuts off what is not certainly durable. Call it after a failed append, before closing. */
 bool store_log_settle(struct store_log *log, struct err *err) MUST_CHECK;
 void store_close(struct store_log *log);

@@ -36,9 +36,8 @@ static void failed(struct pair *p, const char *what, const json_t *value) {
   char *shape =
       p->adapted ? json_dumps(adapted_schema(p->adapted), JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
   if (p->run->failures++ < 10 || p->run->verbose)
-    printf("%s, %s: %s: %.600s\n  schema %.900s\n  adapted %.900s\n", p->name,
-           adapt_dialect_name(p->dialect), what, text ? text : "", schema ? schema : "",
-           shape ? shape : "");
+    printf("%s, %s: %s: %.600s\n  schema %.900s\n  adapted %.900s\n", p->name, p->dialect->name,
+           what, text ? text : "", schema ? schema : "", shape ? shape : "");
   free(text);
   free(schema);
   free(shape);
@@ -168,13 +167,13 @@ static bool pair_open(struct pair *p) {
         (error.status == ADAPT_LIMIT && (!error.limit || error.found <= error.allowed)))
       failed(p, "a refusal without a reason", NULL);
     if (p->run->verbose)
-      printf("%s, %s: refused: %s: %s: %s\n", p->name, adapt_dialect_name(p->dialect),
+      printf("%s, %s: refused: %s: %s: %s\n", p->name, p->dialect->name,
              adapt_status_name(error.status), error.pointer, error.message);
     return false;
   }
   p->run->converted++;
   const char *trouble =
-      adapt_subset(adapt_dialect_name(p->dialect), adapted_schema(p->adapted), place, sizeof place);
+      adapt_subset(p->dialect->name, adapted_schema(p->adapted), place, sizeof place);
   if (trouble) {
     failed(p, trouble, NULL);
     printf("  there: %s\n", place);
@@ -184,7 +183,7 @@ static bool pair_open(struct pair *p) {
   const char *draft = json_string_value(json_object_get(p->doc, "$schema"));
   struct schema_opts shape_opts = {.registry = p->run->registry,
                                    .default_draft = draft ? draft : p->run->draft};
-  bool whole = strstr(" claude qwen opencode ", adapt_dialect_name(p->dialect)) != NULL;
+  bool whole = strstr(" claude qwen opencode ", p->dialect->name) != NULL;
   p->shape = schema_compile(adapted_schema(p->adapted), whole ? &shape_opts : NULL, NULL, NULL);
   if (!p->canonical || !p->shape)
     failed(p, "the adapted schema does not compile", NULL);

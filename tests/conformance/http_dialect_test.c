@@ -5,6 +5,7 @@
 #include "format/json_write.h"
 #include "provider/api/reply.h"
 #include "support/data.h"
+#include "support/dialects.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static void run_file(const char *path, size_t *count) {
   (void)snprintf(dir, sizeof dir, "%.*s", (int)(slash - from), from);
   json_array_foreach(doc, i, c) {
     const char *own = json_string_value(json_object_get(c, "dialect"));
-    const struct dialect *dialect = dialect_find(str_from(own ? own : dir));
+    const struct dialect *dialect = dialect_named(own ? own : dir);
     (void)snprintf(where, sizeof where, "%s: %s", path,
                    json_string_value(json_object_get(c, "name")));
     assert_non_null(dialect);

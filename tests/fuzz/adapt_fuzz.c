@@ -3,6 +3,7 @@
  * time. */
 #include "adapt/adapt.h"
 #include "support/adapt_forward.h"
+#include "support/adapt_report.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void run(const json_t *doc, const json_t *value, const struct adapt_diale
   struct schema_opts schema_opts = {.default_draft = opts->default_draft};
   enum schema_status status;
   struct schema *schema = schema_compile(adapted_schema(adapted), &schema_opts, NULL, &status);
-  const char *name = adapt_dialect_name(dialect);
+  const char *name = dialect->name;
   if (status == SCHEMA_INVALID_SCHEMA && !strstr(" claude qwen opencode ", name))
     abort();
   struct adapted *again = adapt(doc, dialect, opts, NULL);

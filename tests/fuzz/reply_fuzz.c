@@ -1,6 +1,7 @@
 /* Any bytes as the reply of a model API, in every dialect: read whole and in pieces cut where the
  * input says, with the same outcome. The first byte chooses dialect, status and the pieces. */
 #include "provider/api/reply.h"
+#include "support/dialects.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static void same(struct str a, struct str b) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 1)
     return 0;
-  const struct dialect *dialect = dialect_find(str_from(dialect_names[(data[0] & 7) % 6]));
+  const struct dialect *dialect = dialects[(data[0] & 7) % 6];
   int status = data[0] & 8 ? 429 : 200;
   struct str bytes = {(const char *)data + 1, size - 1};
   struct reply whole, pieces;

@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 2)
     return 0;
   struct str text = {(const char *)data + 2, size - 2};
-  const struct profile *profile = profiles_at(profiles, data[0] % 10);
+  const struct profile *profile = profile_ready(profiles_peek(profiles, data[0] % 10));
   if (profile != NULL)
     read_as_output(profile, data[1] % 64u + 1, text);
   else

@@ -11,6 +11,7 @@
 #include "format/json_write.h"
 #include "store/line.h"
 #include "store/store.h"
+#include "support/core_out.h"
 #include "support/folder.h"
 
 #include <setjmp.h>

@@ -7,6 +7,7 @@
 #ifndef SEGUE_TESTS_CALL_BED_H
 #define SEGUE_TESTS_CALL_BED_H
 
+#include "os/process_internal.h"
 #include "provider/provider.h"
 #include "support/folder.h"
 
@@ -57,7 +58,7 @@ static inline void call_bed_init(struct call_bed *bed) {
 static inline void call_bed_deinit(struct call_bed *bed) {
   char own[64];
   (void)uv_run(&bed->loop, UV_RUN_DEFAULT);
-  assert_int_equal(process_table_count(bed->env.processes), 0);
+  assert_int_equal(bed->env.processes->processes.count, 0);
   process_table_free(bed->env.processes);
   (void)uv_run(&bed->loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&bed->loop), 0);

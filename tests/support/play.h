@@ -16,6 +16,7 @@
 
 #include "core/apply.h"
 #include "core/decide.h"
+#include "support/core_out.h"
 #include "support/data.h"
 
 #include <stdlib.h>

@@ -35,21 +35,6 @@ enum rung rung_at_or_below(unsigned bits, enum rung from) {
   return (enum rung)i;
 }
 
-static const struct dialect *const dialects[] = {
-    &dialect_anthropic, &dialect_openai_responses, &dialect_openai_chat,
-    &dialect_gemini,    &dialect_ollama,           &dialect_llamacpp,
-};
-
-const char *const dialect_names[] = {"anthropic", "openai",   "openai-chat", "gemini",
-                                     "ollama",    "llamacpp", NULL};
-
-const struct dialect *dialect_find(struct str name) {
-  for (size_t i = 0; i < ARRAY_LEN(dialects); i++)
-    if (str_eq_c(name, dialects[i]->name))
-      return dialects[i];
-  return NULL;
-}
-
 void wire_header(struct wire *wire, const char *name, struct str value) {
   size_t i = 0, name_n = strlen(name);
   while (wire->headers[i])

@@ -94,9 +94,6 @@ struct dialect {
 
 extern const struct dialect dialect_anthropic, dialect_openai_responses, dialect_openai_chat,
     dialect_gemini, dialect_ollama, dialect_llamacpp;
-/* Returns NULL if no dialect has that name. */
-const struct dialect *dialect_find(struct str name);
-extern const char *const dialect_names[]; /* NULL-terminated */
 
 /* --- for the dialects --- */
 

@@ -201,7 +201,7 @@ struct profile *profile_load(const char *name, const char *file, struct str text
  * most runs use one profile, and making all would be half of a start. It is not checked here,
  * because tests check the shipped ones. Shipped profiles extend no other. */
 struct profile *profile_shipped(const char *name, const json_t *about);
-/* Completes a pending profile at once; from any thread. Results of profiles_find, profiles_at and
+/* Completes a pending profile at once; from any thread. Results of profiles_find and
  * provider_profile are ready. */
 const struct profile *profile_ready(const struct profile *profile);
 /* profiles/NAME.json, which is compiled in: a new reference. */

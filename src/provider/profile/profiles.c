@@ -37,10 +37,6 @@ const struct profile *profiles_find(const struct profiles *p, struct str name) {
   return profile_ready(find_in(p->items, p->count, name));
 }
 
-const struct profile *profiles_at(const struct profiles *p, size_t i) {
-  return profile_ready(profiles_peek(p, i));
-}
-
 const struct profile *profiles_peek(const struct profiles *p, size_t i) {
   return i < p->count ? p->items[i] : NULL;
 }

@@ -15,10 +15,8 @@ struct profiles;
 struct profiles *profiles_load(const char *folder, struct err_list *errors);
 void profiles_free(struct profiles *profiles); /* NULL is fine */
 
-/* In the order of the names, the shipped ones first; NULL after the last. */
-const struct profile *profiles_at(const struct profiles *profiles, size_t i);
-/* The same, perhaps not made yet (profile_ready): its capability, program, file and broken are
-   there. */
+/* In the order of the names, the shipped ones first; NULL after the last. It is perhaps not made
+ * yet (profile_ready), but its capability, program, file and broken are there. */
 const struct profile *profiles_peek(const struct profiles *profiles, size_t i);
 const struct profile *profiles_find(const struct profiles *profiles, struct str name);
 

@@ -21,11 +21,24 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TYPE_BYTES = 160, NOW_TRY_MS = 1000, DAMAGED_PAUSE_MS = 300000, HELD_LOOK_MS = 50 };
+enum {
+  TYPE_BYTES = 160,
+  NOW_TRY_MS = 1000,
+  DAMAGED_PAUSE_MS = 300000,
+  HELD_LOOK_MS = 50,
+  APPEND_ARGS = 10
+};
 
-const char shared_append_sql[] =
+static const char append_sql[] =
     "SELECT * FROM segue.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const char shared_release_sql[] = "SELECT segue.release($1, $2, $3, $4, $5)";
+
+/* Holds a batch as the arguments of segue.append, and owns their texts. */
+struct append_call {
+  char fence[24], seq[24], next[24], bytes[24];
+  struct buf ats, lines;
+  struct conn_arg args[APPEND_ARGS];
+};
 
 struct shared_log *shared_log_new(struct store *store, struct pg_base *pg, const char *id) {
   struct shared_log *log = xcalloc(1, sizeof *log);
@@ -106,7 +119,7 @@ static const char *count_text(char out[24], uint64_t n) {
   return out;
 }
 
-void append_call_init(struct append_call *call, struct shared_log *log) {
+static void append_call_init(struct append_call *call, struct shared_log *log) {
   const struct store_log *base = &log->base;
   uint64_t at = base->bytes;
   *call = (struct append_call){0};
@@ -131,7 +144,7 @@ void append_call_init(struct append_call *call, struct shared_log *log) {
   call->args[9] = (struct conn_arg){.kind = ARG_BYTES_LIST, .bytes = buf_view(&call->lines)};
 }
 
-void append_call_deinit(struct append_call *call) {
+static void append_call_deinit(struct append_call *call) {
   buf_deinit(&call->ats);
   buf_deinit(&call->lines);
 }
@@ -170,8 +183,8 @@ enum store_result shared_append_is_there(struct shared_log *log, const char *ask
   return STORE_OK;
 }
 
-enum store_result append_call_over(struct shared_log *log, const PGresult *answer,
-                                   struct err *err) {
+static enum store_result append_call_over(struct shared_log *log, const PGresult *answer,
+                                          struct err *err) {
   const char *result = conn_text(answer, 0, 0);
   if (strcmp(result, "ok") == 0)
     return shared_append_is_there(log, conn_text(answer, 0, 3), err);
@@ -209,8 +222,8 @@ static enum store_result append_once(struct shared_log *log, const struct append
   PGresult *answer = NULL;
   FAULT_POINT("append_before");
   if (conn != NULL)
-    answer = conn_ask(conn, shared_append_sql, base_limit_ms(call->lines.n), call->args,
-                      SHARED_ARGS, false, &failure, err);
+    answer = conn_ask(conn, append_sql, base_limit_ms(call->lines.n), call->args, APPEND_ARGS,
+                      false, &failure, err);
   FAULT_POINT("append_after");
   if (answer != NULL && fault_fails("sync")) { /* as if the reply were lost or the disk full */
     *lost = errno != ENOSPC;
@@ -226,6 +239,30 @@ static enum store_result append_once(struct shared_log *log, const struct append
     result = append_call_over(log, answer, err);
   conn_free(answer);
   return result;
+}
+
+/* Makes the row of a log that was made with store_create_later, before its first append. */
+static bool shared_make(struct shared_log *log, struct err *err) {
+  enum conn_failure failure;
+  struct pg_base *pg = log->pg;
+  const char *id = log->id;
+  if (!base_enter(pg, err))
+    return false;
+  log->term = base_term(pg);
+  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id),
+                                  arg_text(log->needs ? log->needs : pg->keeper.needs)};
+  PGresult *answer =
+      base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
+  const char *result = answer ? conn_text(answer, 0, 0) : "";
+  bool ok = strcmp(result, "ok") == 0 && shared_open_count(pg, id) == 1;
+  if (strcmp(result, "there") == 0 || shared_open_count(pg, id) > 1)
+    (void)err_set(err, ERR_IO, "there already is a session %s at the store %s", id, pg->shown);
+  else if (answer != NULL && !ok)
+    (void)base_trusts(pg, log->term + 1, err);
+  conn_free(answer);
+  log->fence = ok ? 1 : 0; /* never release another worker's session */
+  log->unmade = !ok;
+  return ok;
 }
 
 enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, struct err *err) {
@@ -269,29 +306,6 @@ struct store_log *shared_create_later(struct store *store, const char *id) {
   struct shared_log *log = shared_log_new(store, shared_base(store, &ignored), id);
   log->unmade = true;
   return &log->base;
-}
-
-bool shared_make(struct shared_log *log, struct err *err) {
-  enum conn_failure failure;
-  struct pg_base *pg = log->pg;
-  const char *id = log->id;
-  if (!base_enter(pg, err))
-    return false;
-  log->term = base_term(pg);
-  const struct conn_arg args[] = {arg_text(pg->keeper.worker), arg_text(id),
-                                  arg_text(log->needs ? log->needs : pg->keeper.needs)};
-  PGresult *answer =
-      base_ask(pg, "SELECT segue.make($1, $2, $3)", args, ARRAY_LEN(args), false, &failure, err);
-  const char *result = answer ? conn_text(answer, 0, 0) : "";
-  bool ok = strcmp(result, "ok") == 0 && shared_open_count(pg, id) == 1;
-  if (strcmp(result, "there") == 0 || shared_open_count(pg, id) > 1)
-    (void)err_set(err, ERR_IO, "there already is a session %s at the store %s", id, pg->shown);
-  else if (answer != NULL && !ok)
-    (void)base_trusts(pg, log->term + 1, err);
-  conn_free(answer);
-  log->fence = ok ? 1 : 0; /* never release another worker's session */
-  log->unmade = !ok;
-  return ok;
 }
 
 struct store_log *shared_create(struct store *store, const char *id, struct err *err) {

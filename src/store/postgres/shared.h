@@ -33,26 +33,15 @@ struct shared_log {
   struct err err;
 };
 
-/* Holds a batch as the arguments of segue.append, and owns their texts. */
-struct append_call {
-  char fence[24], seq[24], next[24], bytes[24];
-  struct buf ats, lines;
-  struct conn_arg args[10];
-};
-
 /* Holds the arguments of segue.release. */
 struct leave_call {
   char fence[24], pause[24];
   struct conn_arg args[5];
 };
 
-enum { SHARED_ARGS = 10, LEAVE_ARGS = 5 };
-extern const char shared_append_sql[], shared_release_sql[];
+enum { LEAVE_ARGS = 5 };
+extern const char shared_release_sql[];
 void leave_call_init(struct leave_call *call, const struct base_leave *leave);
-/* Makes the row. Call it before the first append to a log that was made with store_create_later. */
-bool shared_make(struct shared_log *log, struct err *err) MUST_CHECK;
-void append_call_init(struct append_call *call, struct shared_log *log);
-void append_call_deinit(struct append_call *call);
 /* Returns where a session belongs once nobody has it, according to its records (and the batch). */
 const char *shared_rest_of(const struct brief *brief);
 const char *shared_rest(const struct shared_log *log);
@@ -65,8 +54,6 @@ void shared_scan_batch(struct shared_log *log);
  * from elsewhere, or "". */
 enum store_result shared_append_is_there(struct shared_log *log, const char *asked,
                                          struct err *err);
-/* Takes the server's answer to the call. */
-enum store_result append_call_over(struct shared_log *log, const PGresult *answer, struct err *err);
 /* Appends one batch, trying until it is settled. STORE_FULL: nothing has answered for `try_ms`. */
 enum store_result shared_append_alone(struct shared_log *log, uint64_t try_ms, struct err *err);
 

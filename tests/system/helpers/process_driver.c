@@ -12,7 +12,7 @@
  * tells how long it all took, and each start. */
 #include "base/err.h"
 #include "base/log.h"
-#include "os/process.h"
+#include "os/process_internal.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static void on_output(void *ctx, int fd, struct str bytes) {
   if (strcmp(job->driver->action, "cancel") == 0) {
     process_cancel(job->process);
   } else if (strcmp(job->driver->action, "wait") == 0) {
-    printf("shim %d\n", (int)process_shim_pid(job->process));
+    printf("shim %d\n", (int)job->process->shim);
     (void)fflush(stdout);
   }
 }

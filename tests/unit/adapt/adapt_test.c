@@ -10,6 +10,7 @@
 
 #include "adapt/adapt.h"
 #include "support/adapt_forward.h"
+#include "support/adapt_report.h"
 #include "support/adapt_subset.h"
 #include "support/data.h"
 
@@ -185,7 +186,7 @@ static void dialects_have_names(void **state) {
       "llamacpp", "lmstudio",    "vllm",  "claude",     "qwen",      "opencode"};
   size_t n = sizeof names / sizeof *names;
   for (size_t i = 0; i < n; i++) {
-    assert_string_equal(adapt_dialect_name(adapt_dialect_at(i)), names[i]);
+    assert_string_equal(adapt_dialect_at(i)->name, names[i]);
     assert_ptr_equal(adapt_dialect_find(names[i]), adapt_dialect_at(i));
   }
   assert_null(adapt_dialect_at(n));

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "os/process.h"
+#include "os/process_internal.h"
 #include "os/tmpdir.h"
 #include "shim/protocol.h"
 #include "support/folder.h"
@@ -88,7 +88,7 @@ static int warm_up(void **state) {
 static int teardown(void **state) {
   struct fixture *f = *state;
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
-  assert_int_equal(process_table_count(f->table), 0);
+  assert_int_equal(f->table->processes.count, 0);
   process_table_free(f->table);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   assert_int_equal(uv_loop_close(&f->loop), 0);
@@ -112,12 +112,12 @@ static void on_output(void *ctx, int fd, struct str bytes) {
   if (run->cancel_on != NULL && bytes.n >= strlen(run->cancel_on) &&
       memcmp(bytes.p, run->cancel_on, strlen(run->cancel_on)) == 0) {
     if (run->stop_shim)
-      assert_int_equal(kill(process_shim_pid(run->process), SIGSTOP), 0);
+      assert_int_equal(kill(run->process->shim, SIGSTOP), 0);
     process_cancel(run->process);
     process_cancel(run->process);
   }
   if (run->kill_on != NULL && str_starts(bytes, run->kill_on))
-    assert_int_equal(kill(process_shim_pid(run->process), SIGKILL), 0);
+    assert_int_equal(kill(run->process->shim, SIGKILL), 0);
 }
 
 static const char *const again[] = {FAKE, "both", NULL};
@@ -411,7 +411,7 @@ static void many_test(void **state) {
         .argv = argv, .envp = f->envp, .stdin_bytes = texts[i], .stdin_n = strlen(texts[i])};
     run_start(&runs[i], f, &spec);
   }
-  assert_int_equal(process_table_count(f->table), COUNT);
+  assert_int_equal(f->table->processes.count, COUNT);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
   for (int i = 0; i < COUNT; i++) {
     assert_int_equal(runs[i].ended, 1);
@@ -528,7 +528,7 @@ static void cancel_at_once_test(void **state) {
       .argv = argv, .envp = f->envp, .stdin_bytes = text, .stdin_n = BIG_BYTES};
   run_start(&run, f, &spec);
   process_cancel(run.process);
-  assert_int_equal(process_get_state(run.process), PROCESS_STATE_ENDING);
+  assert_int_equal(run.process->state, PROCESS_STATE_ENDING);
   process_cancel(run.process);
   assert_int_equal(run.ended, 0);
   (void)uv_run(&f->loop, UV_RUN_DEFAULT);
@@ -621,7 +621,7 @@ static void bad_cwd_test(void **state) {
     assert_non_null(strstr(err.text, "working directory"));
     assert_non_null(strstr(err.text, "Permission denied"));
   }
-  assert_int_equal(process_table_count(f->table), 0);
+  assert_int_equal(f->table->processes.count, 0);
 }
 
 static void too_long_test(void **state) {

@@ -219,12 +219,12 @@ static void index_is_another(void **state) {
   assert_int_equal(pwrite(fd, &c, 1, 300), 1);
   close(fd);
   check(f);
-  assert_int_equal(index_count(f->listed->index), 0);
+  assert_int_equal(f->listed->index->count, 0);
   assert_int_equal(unlink(path), 0);
   check(f);
   refresh(f);
   check(f);
-  assert_int_equal(index_count(f->listed->index), LOG_COUNT);
+  assert_int_equal(f->listed->index->count, LOG_COUNT);
 }
 
 /* A folder that takes the other's place is read anew, and so is one of which too much was told. */

@@ -111,7 +111,7 @@ static void what_is_shipped_is_what_its_file_says(void **state) {
   size_t count = 0;
   (void)state;
   assert_non_null(all);
-  for (; (shipped = profiles_at(all, count)) != NULL; count++) {
+  for (; (shipped = profile_ready(profiles_peek(all, count))) != NULL; count++) {
     struct profile *read = profile_load(shipped->capability.name, shipped->capability.name,
                                         shipped->source, NULL, NULL, &errors);
     if (read == NULL)
@@ -132,7 +132,7 @@ static void each_transport_holds_as_its_part_says(void **state) {
   unsigned seen = 0;
   (void)state;
   assert_non_null(all);
-  for (size_t i = 0; (shipped = profiles_at(all, i)) != NULL; i++) {
+  for (size_t i = 0; (shipped = profile_ready(profiles_peek(all, i))) != NULL; i++) {
     const struct profile *p = profile_ready(shipped);
     if (strcmp(p->capability.name, "claude") == 0) {
       for (int transport = 0; transport < TRANSPORT_COUNT; transport++)
@@ -160,7 +160,7 @@ static void the_index_says_what_the_profiles_say(void **state) {
   const struct profile *shipped;
   (void)state;
   assert_non_null(all);
-  for (size_t i = 0; (shipped = profiles_at(all, i)) != NULL; i++)
+  for (size_t i = 0; (shipped = profile_ready(profiles_peek(all, i))) != NULL; i++)
     json_object_set_new(about, shipped->capability.name, profile_about(shipped));
   if (getenv("SEGUE_UPDATE") != NULL)
     assert_int_equal(json_dump_file(about, path, JSON_INDENT(2)), 0);
@@ -179,7 +179,7 @@ static void a_profile_is_made_when_it_is_used(void **state) {
   assert_string_not_equal(first->capability.summary, "");
   assert_ptr_equal(profile_ready(first), first);
   assert_non_null(first->keys);
-  assert_ptr_equal(profiles_at(all, 0), first);
+  assert_ptr_equal(profile_ready(profiles_peek(all, 0)), first);
   profiles_free(all);
 }
 
