@@ -2,6 +2,7 @@
 #include "cli/live.h"
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "os/clock.h"
 
@@ -80,9 +81,7 @@ static size_t live_fitting(const struct live *live, struct str text) {
     return text.n;
   while (at > most / 2 && text.p[at] != ' ')
     at--;
-  at = text.p[at] == ' ' ? at + 1 : most;
-  while (at > 0 && ((unsigned char)text.p[at] & 0xC0) == 0x80) /* never within a character */
-    at--;
+  at = text.p[at] == ' ' ? at + 1 : utf8_floor(text.p, most);
   return at > 0 ? at : most;
 }
 

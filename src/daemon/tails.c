@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +27,14 @@ static struct tail *tail_find(const struct tails *ts, const char *id, long call)
 static void said_add(struct tail_said *said, struct str text, size_t max) {
   said->end += text.n;
   if (text.n > max) {
-    size_t from = text.n - max;
-    while (from < text.n && ((unsigned char)text.p[from] & 0xC0) == 0x80)
-      from++;
+    size_t from = utf8_ceil(text.p, text.n, text.n - max);
     buf_clear(&said->text);
     text = (struct str){text.p + from, text.n - from};
   }
   buf_str(&said->text, text);
   if (said->text.n <= 2 * max)
     return;
-  size_t from = said->text.n - max;
-  while (from < said->text.n && ((unsigned char)said->text.p[from] & 0xC0) == 0x80)
-    from++;
+  size_t from = utf8_ceil(said->text.p, said->text.n, said->text.n - max);
   memmove(said->text.p, said->text.p + from, said->text.n - from);
   said->text.n -= from;
   said->text.p[said->text.n] = '\0';

@@ -405,7 +405,7 @@ static bool read_request(struct tunnel *t, size_t head_bytes, unsigned *port) {
   target.n = (size_t)(end - target.p);
   struct str method = {line.p, (size_t)(space - line.p)};
   t->plain = !str_eq_c(method, "CONNECT");
-  struct str path = {"/", 1};
+  struct str path = STR("/");
   if (t->plain) {
     if (!str_starts_fold(target, "http://"))
       return false;

@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "os/clock.h"
 #include "os/fs.h"
 
 #include <dirent.h>
@@ -100,7 +101,7 @@ static bool blob_is_number(const char *text) {
 /* Returns whether it has long been unchanged. `aside`: a later rename counts as a change too. */
 static bool blob_is_old(const struct stat *st, bool aside) {
   time_t last = aside ? st->st_ctime : st->st_mtime;
-  return S_ISREG(st->st_mode) && last < time(NULL) - (time_t)(LIMIT_BLOB_PART_MS / 1000);
+  return S_ISREG(st->st_mode) && last < (time_t)((clock_real_ms() - LIMIT_BLOB_PART_MS) / 1000);
 }
 
 /* Removes a file that was to become a blob, if its writer is gone. The age limit spares files of

@@ -3,6 +3,7 @@
 #include "store/reader.h"
 
 #include "base/log.h"
+#include "os/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ bool store_blobs_sweep(const struct store *store, json_t *named, size_t *kept, s
   store_blobs_tidy(store, named);
   if (json_object_size(named) == 0)
     return true;
-  time_t since = time(NULL);
+  time_t since = (time_t)(clock_real_ms() / 1000);
   if (!spare_used(store, named, &busy, err))
     return false;
   since -= busy ? BUSY_S : QUIET_S;

@@ -159,10 +159,10 @@ static bool render(const struct cli_args *args, const struct setup *setup, struc
   enum judge_stage stage;
   long index = workflow_find(setup->workflow, str_from(args->words[1]));
   if (index < 0) {
-    const char **names = calloc(setup->workflow->movement_count + 1, sizeof *names);
-    for (size_t i = 0; names && i < setup->workflow->movement_count; i++)
+    const char **names = xcalloc(setup->workflow->movement_count + 1, sizeof *names);
+    for (size_t i = 0; i < setup->workflow->movement_count; i++)
       names[i] = setup->workflow->movements[i].name.p;
-    const char *near = names ? str_nearest(str_from(args->words[1]), names) : NULL;
+    const char *near = str_nearest(str_from(args->words[1]), names);
     (void)err_set(err, ERR_USAGE, "the workflow has no movement \"%.80s\"%s%s%s", args->words[1],
                   near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     free(names);

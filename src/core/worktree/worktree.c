@@ -2,6 +2,7 @@
 #include "core/worktree.h"
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/fold.h"
 #include "core/group.h"
 #include "core/step.h"
@@ -134,11 +135,8 @@ static void put_branch(const struct core *core, const struct turn *turn, struct 
 /* Returns the first line, cut to fit a subject. */
 static struct str first_line(struct str text) {
   struct str rest = text, line = str_trim(str_next_line(&rest));
-  if (line.n > SUBJECT_BYTES) {
-    line.n = SUBJECT_BYTES;
-    while (line.n > 0 && ((unsigned char)line.p[line.n] & 0xC0) == 0x80)
-      line.n--;
-  }
+  if (line.n > SUBJECT_BYTES)
+    line.n = utf8_floor(line.p, SUBJECT_BYTES);
   return line;
 }
 

@@ -97,7 +97,7 @@ static bool somebody_judges(const struct launch_body *p) {
                               strcmp(stage, "phase3_tag") == 0 || strcmp(stage, "ai_judge") == 0);
   }
   json_array_foreach(json_object_get(p->body, "rules"), i, item) {
-    labels += strncmp(json_string_value(item), "when(", 5) != 0;
+    labels += !str_starts(str_from(json_string_value(item)), "when(");
   }
   return !asks || labels < 2 || json_object_get(p->body, "provider") != NULL ||
          p->l->generation->user.provider != NULL ||

@@ -16,18 +16,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 /* In the place of the C library's: nothing can be given an older time of change. */
 static time_t ahead_s;
 
-time_t time(time_t *out) {
-  struct timespec now;
-  (void)clock_gettime(CLOCK_REALTIME, &now);
-  if (out != NULL)
-    *out = now.tv_sec + ahead_s;
-  return now.tv_sec + ahead_s;
+int clock_gettime(clockid_t id, struct timespec *now) {
+  int rc = (int)syscall(SYS_clock_gettime, id, now);
+  now->tv_sec += id == CLOCK_REALTIME ? ahead_s : 0;
+  return rc;
 }
 
 static char *dir;
