@@ -1,7 +1,7 @@
 /* cli.h - the command line: one table of commands, one way to read options, the exit statuses.
  *
- * A command is a file cmd_<name>.c with a `const struct cli_command`; main.c lists it. Options are
- * tables; parser, help and completion are all derived from them. */
+ * A command is a file cli/cmd/NAME.c with a `const struct cli_command`; main.c lists it. Options
+ * are tables, from which the parser, the help and the completion all come. */
 #ifndef SEGUE_CLI_CLI_H
 #define SEGUE_CLI_CLI_H
 

@@ -1,4 +1,4 @@
-/* Shows the agents' words of a session that is followed. */
+/* Shows what the agents of a followed session say. */
 #include "cli/words.h"
 
 #include "format/json_object.h"

@@ -116,8 +116,7 @@ struct call_request {
 };
 
 /* Holds a text as it came in, whole in memory. If it exceeds LIMIT_INLINE_TEXT_BYTES or is not
- * UTF-8, its exact bytes are in blobs/<sha256> and `inline_text` is the readable rendering in the
- * log. */
+ * UTF-8, its exact bytes are in blobs/<sha256>, and the log has a readable rendering. */
 struct text {
   struct buf bytes;
   char blob[SHA256_HEX]; /* "": the log itself has the whole text */

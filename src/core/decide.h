@@ -96,9 +96,9 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   const struct capability *providers;
   const struct chain_schemas *schemas;
   struct prompt_templates *templates; /* or NULL */
-  /* Is pure: returns what makes a call repeatable (which scripted reply, which provider session
-   * id). token_counts: how often this provider's tokens were used in this session. New reference or
-   * NULL. */
+  /* Returns what makes a call repeatable (which scripted reply, which provider session id): a new
+   * reference, or NULL. It is pure. token_counts: how often this provider's tokens were used in
+   * this session. */
   json_t *(*prepare)(void *ctx, const struct call_request *request, const json_t *token_counts,
                      const unsigned char entropy[16]);
   /* Returns true, with the limit that was reached, if after all that the user's sessions used today
@@ -115,8 +115,8 @@ struct core_env { /* constant, shared by all sessions; all borrowed */
   bool draining; /* no new calls; once none is running, the session stops resumably */
 };
 
-/* Is the session that another is forked from, as it was before its waiting movement was entered.
- * All borrowed. */
+/* Describes the session that another is forked from, as it was before its waiting movement was
+ * entered. All borrowed. */
 struct core_parent {
   const struct core *core;
   const char *hash;        /* hash of its last record */

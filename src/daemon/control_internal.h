@@ -8,19 +8,19 @@
 
 void control_reply_session(const struct control *api, struct server_request *r, unsigned status,
                            const char *id);
-/* Returns the entry of a session that may be unknown here. NULL: it was answered. */
+/* Returns the entry of a session. NULL: there is none, and the request was answered. */
 struct daemon_entry *control_entry(struct control *api, struct server_request *r, const char *id);
 
-/* False: the store of several machines did not answer when it was last asked, and this has answered
- * the request. */
+/* Refuses a request while the store of several machines does not answer. Returns false if it has
+ * answered the request. */
 bool control_store_answers(const struct control *api, struct server_request *r);
 
 /* control_act.c: which session a request is about */
 
-/* A request about one session, while that is looked at. */
+/* Holds a request about one session while the session is looked up. */
 struct about {
   struct control *api;
-  /* Has the entry, which memory or the last look at the store describes; owns the about. */
+  /* Acts on the entry, as memory or the last look at the store describes it; owns the about. */
   void (*act)(struct about *a, struct server_request *r, struct daemon_entry *e);
   bool settles;                   /* waits for a release that is under way */
   uint64_t seq;                   /* of the last record that a watcher has */
@@ -41,7 +41,7 @@ void about_free(struct about *a);
 
 /* A request waits for one of these of its session. */
 enum awaited { FIRST_RECORD, SKIPPED, RESUME, ANSWER, CANCEL, JUDGMENT, VALUE };
-/* question: to which an ANSWER is. */
+/* question: the one that an ANSWER answers. */
 void control_wait_for(struct control *api, struct server_request *r, const char *id,
                       enum awaited what, uint64_t question);
 /* Says that what was asked for is not on disk. */
@@ -50,7 +50,8 @@ void control_reply_broken(struct server_request *r, const struct daemon_entry *e
 
 /* control_begin.c */
 
-/* True: answered, since no session begins or continues any more. */
+/* Refuses a request while the daemon is draining, when no session begins or continues any more.
+ * Returns true if it has answered the request. */
 bool control_refuse_draining(const struct control *api, struct server_request *r);
 /* Answers a body that could not be taken. */
 void control_refuse(const struct intake_result *result);

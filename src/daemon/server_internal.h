@@ -50,14 +50,14 @@ struct server_request {
   struct streaming *streaming;
 };
 
-/* MHD may drop a response before or after its request, so a stream is neither's. */
+/* MHD may drop a response before or after its request, so a stream belongs to neither. */
 struct streaming {
   struct server_request *request; /* NULL: it is over */
   const struct server_stream_ops *ops;
   void *stream;
 };
 
-struct engine { /* the library, for connections that get so much memory */
+struct engine { /* an instance of the library: a bound of memory for each connection */
   struct MHD_Daemon *mhd;
   uv_poll_t events;
 };

@@ -213,7 +213,7 @@ bool gb_merge(struct gb *g, struct gb_shape *shape, uint32_t entry, uint32_t sco
 bool gb_child(struct gb *g, const json_t *schema, uint32_t *entry);
 bool gb_link_add(struct gb *g, const struct gb_link **list, struct gb_link link);
 size_t gb_link_count(const struct gb_link *list);
-/* Returns the list in the order of adding, in the arena; NULL if out of memory. */
+/* Returns the list in the order of adding, in the arena; NULL if that is used up. */
 const struct gb_link **gb_links(struct gb *g, const struct gb_link *list, size_t *count);
 bool gb_scope_within(const struct gb *g, uint32_t scope, uint32_t outer);
 uint64_t gb_count_of(const json_t *value);

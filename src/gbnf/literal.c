@@ -51,8 +51,8 @@ const struct gb_node *gb_string_literal(struct gb *g, const char *text, size_t l
   return node;
 }
 
-/* Makes a number. It equals a value however it is written; here it is written in its shortest
- * decimals, an integer also with ".0". */
+/* Makes a number. A model might spell it in many ways that are equal; the grammar has the shortest
+ * decimals only, and for an integer also ".0". */
 static const struct gb_node *number_literal(struct gb *g, const json_t *value, bool integers) {
   char text[64];
   if (json_is_integer(value)) {
@@ -108,8 +108,8 @@ static const struct gb_node *object_in_order(struct gb *g, const struct literal_
   return gb_seq(g, node, gb_word(g, "}"));
 }
 
-/* Makes an object. The members of a value in a schema have no order that anyone could know: few of
- * them are taken in any order. */
+/* Makes an object. Nobody can know in which order a model writes the members of a fixed value: if
+ * there are only a few, any order will do. */
 static const struct gb_node *object_literal(struct gb *g, const json_t *value, bool integers) {
   static const size_t orders[6][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
                                       {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};

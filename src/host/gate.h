@@ -31,7 +31,7 @@ struct gate_entry;
 struct gate {
   struct admission admission;
   const struct store *store; /* a store whose places all workers share; or NULL */
-  struct list seats;         /* struct gate_seat: places held by calls */
+  struct list seats;         /* struct seat: places held by calls */
   struct list asked;         /* struct gate_asked: requests to the store */
   struct gate_entry *first;
   uv_timer_t *timer; /* allocated by itself: it closes after the gate is gone */

@@ -1,10 +1,10 @@
 /* reports.h - internal to the host: writes a session's reports as files, from its state, once the
  * records that hold them are durable.
  *
- *   reports_note(host, workflow, id, &config)   new session: its prompts can name the folder
- *   reports_recover(s)                          after reading back: writes what the log has and no
- *                                               file shows
- *   reports_write(s)                            EFFECT_REPORTS
+ *   config = reports_config(host, workflow, id, config)   new session: its prompts can name the
+ *                                                         folder
+ *   reports_recover(s)     after reading back: writes what the log has and no file shows
+ *   reports_write(s)       EFFECT_REPORTS
  *
  * A file that was missing when the session was killed is written again. One that somebody has
  * changed is left alone, with a warning; {report:...} shows what the log has. A report that cannot

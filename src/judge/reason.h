@@ -1,13 +1,13 @@
-/* reason.h - does what a judge says for its choice name another choice? */
+/* reason.h - finds out whether the reason that a judge gives contradicts its choice. */
 #ifndef SEGUE_JUDGE_REASON_H
 #define SEGUE_JUDGE_REASON_H
 
 #include "extract/tag.h"
 
-/* True if the reason is no more than another rule's tag, number or words, or begins with the choice
- * of another one ("I choose 2", "Rule 2 holds") or, beside a rule, with that none holds or none can
- * be told. What it says of other rules elsewhere is its argument. query->words: the rules offered.
- */
+/* Returns true if the reason is nothing but another rule's tag, number or words, or if it begins by
+ * choosing another rule ("I choose 2", "Rule 2 holds") or, where a rule was chosen, by saying that
+ * none holds or that nobody can tell. Whatever it says of other rules further on is argument.
+ * query->words: the rules offered. */
 bool reason_contradicts(struct str reason, long number, const struct tag_query *query);
 
 #endif

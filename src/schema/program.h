@@ -361,8 +361,8 @@ bool schema_dialect_find(struct compiler *c, const char *uri, uint8_t *dialect,
 /* schema/compile.c, schema/emit.c */
 struct pattern *schema_compile_pattern(struct compiler *c, uint32_t entry, const char *suffix,
                                        const char *keyword, const char *text, size_t length);
-bool schema_compile_stopped(
-    const struct compiler *c); /* out of memory or too complex: it is no use going on */
+/* Returns true if the schema is too complex, so that it is no use going on. */
+bool schema_compile_stopped(const struct compiler *c);
 uint32_t schema_compile_node_of(struct compiler *c, uint32_t entry);
 uint32_t schema_compile_child(struct compiler *c, uint32_t entry, const json_t *schema,
                               const char *keyword, const char *member);

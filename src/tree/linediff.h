@@ -7,8 +7,8 @@
 
 #include "base/str.h"
 
-/* Smallest edit script by lines (Myers, "An O(ND) difference algorithm", 1986); beyond a bound of
- * work everything between the common head and tail counts as changed. */
+/* Counts by the smallest edit script (Myers, "An O(ND) difference algorithm", 1986). If that takes
+ * too much work, everything between the common head and tail counts as changed. */
 void linediff_count(struct str before, struct str after, long *added, long *removed);
 
 struct linediff_line {
@@ -17,7 +17,7 @@ struct linediff_line {
   long count;
 };
 
-/* Finds the lines that differ, with `context` lines of both around them; the same bound of work. */
+/* Finds the lines that differ, with `context` common lines around them. The same bound of work. */
 struct linediff_line *linediff_lines(struct str before, struct str after, long context,
                                      size_t *count);
 

@@ -49,9 +49,9 @@ struct tree_file *look_add(struct tree_look *look, int fd, const struct tree_ski
 /* Lists every file below fd, except `.git`. False: there are too many, or it takes too long. */
 bool look_walk(struct tree_look *look, int fd, const char *folder, const struct tree_skip *skip,
                struct err *err) MUST_CHECK;
-/* Keeps its content if that is small and still what stat said. */
+/* Keeps the file's content if that is small and the file is still what stat said. */
 void look_keep(struct tree_look *look, int fd, struct tree_file *file);
-/* Reads it for a moment: false when it is too big or cannot be read. */
+/* Reads the file's content without keeping it. False: it is too big or cannot be read. */
 bool look_read(int fd, const struct tree_file *file, struct buf *out);
 
 #endif

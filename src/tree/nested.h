@@ -13,13 +13,13 @@
 /* path: below t's uppermost folder. After the call: one that was not there before counts as one
  * change without numbers. What is no repository, or leads elsewhere, is left out. */
 void nested_add(struct tree *t, const char *path);
-/* Adds those that .gitmodules names. */
+/* Adds the repositories that .gitmodules names. */
 void nested_add_modules(struct tree *t);
 
 /* Returns the nested tree whose step it is; NULL: it is the tree's own. */
 struct tree *nested_current(const struct tree *t);
-/* step: what came of the last one. Returns what is to be done next for all of them; TREE_DONE when
- * none is left, with what changed in t->below (paths below t's uppermost folder). */
+/* Takes what the last step said and returns what to do next for all of them: TREE_DONE when none is
+ * left. t->below then has what changed, with paths below t's uppermost folder. */
 enum tree_step nested_onward(struct tree *t, enum tree_step step);
 
 void nested_deinit(struct tree *t);

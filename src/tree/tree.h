@@ -1,15 +1,15 @@
 /* tree.h - a working tree before and after a call: which files changed, by how many lines.
  *
  *   t = tree_new(dir, name, own_folders)   also finds the repository, if there is one
- *   tree_begin(t)                 -> TREE_LIST: run the argv of a = tree_asks(t) with a->env in
- *                                    a->top, its output is
- *   tree_listed(t, bytes, ok)        the listing; again, while it says TREE_LIST
- *   ... the call ...
- *   tree_again(t)                 -> TREE_LIST as above, tree_listed; then
- *                                 -> TREE_BLOBS: run a->argv with a->ask as its input,
- *   tree_blobs(t, bytes, ok)         its output are the files as they were
- *   t->changed (taken by the caller) when a step says TREE_DONE, or t->problem says why not
+ *   step = tree_begin(t)                   before the call
+ *   step = tree_again(t)                   after it
  *   tree_free(t)
+ *
+ * Each step says what to do next, with a = tree_asks(t):
+ *   TREE_LIST     run a->argv with a->env in a->top; step = tree_listed(t, its output, ok)
+ *   TREE_BLOBS    run the same with a->ask as its input; step = tree_blobs(t, its output, ok)
+ *   TREE_DONE     go on; after tree_again, t->changed is the result, for the caller to take
+ *   TREE_FAILED   t->problem says why
  *
  * In a repository git says which files differ from its index before the call, and which are
  * untracked (but not ignored): only those are examined and kept, so that a file that had already

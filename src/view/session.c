@@ -35,7 +35,7 @@ struct view_reading {
   struct bounds bounds;
   size_t room; /* of v->turns */
   bool begun, unproven;
-  /* The view says something of open turns, which is dropped when more comes. */
+  /* These undo what the view says about open turns, once more of the log comes. */
   bool finished;
   struct arena of_open;
   struct open_turn *open;

@@ -15,7 +15,7 @@ struct param {
   struct str description;
 };
 
-/* Is a called file, or the file that a session is made from. */
+/* Describes a called file, or the file that a session is made from. */
 struct called {
   dev_t device;
   ino_t inode;
@@ -35,7 +35,7 @@ struct expand {
   bool full; /* a bound was met and reported */
 };
 
-/* Is a called file, at one place that calls it. */
+/* Describes a called file at one place that calls it. */
 struct instance {
   struct origin origin;
   const struct called *called;

@@ -42,7 +42,7 @@ json_t *workflow_params(const char *path);
 struct workflow_marks;
 /* The resolved document (core/workflow.h) or NULL; errors has at least one entry then. A document
  * may come back beside errors, so that lint can report the rest of the file in one go: never build
- * that one. Messages name file, line and column; err_print of the command line draws the line. */
+ * that one. Messages name file, line and column; cli_print_file_error draws the line. */
 json_t *workflow_load_marked(const struct workflow_source *source, struct err_list *errors,
                              struct workflow_marks **marks);
 void workflow_marks_free(struct workflow_marks *marks);

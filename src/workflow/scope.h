@@ -30,7 +30,7 @@ struct name_scope {
 
 extern const struct name_scope scope_none; /* for a file that declares nothing */
 
-/* Is a called file, at the place that calls it. */
+/* Describes a called file at the place that calls it. */
 struct origin {
   struct yaml_origin base; /* the first member: yaml_node.origin points to it */
   struct facets facets;    /* where its own are looked for */

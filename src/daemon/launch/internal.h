@@ -25,18 +25,19 @@ struct launch_body {
   struct workflow_marks *marks; /* of the workflow's file */
   struct err_list *warnings;    /* or NULL: not wanted */
   char key[SHA256_HEX];         /* of a workflow that can be remembered; or "" */
-  bool remembered, anew;        /* it was remembered; it must not be */
+  bool remembered;              /* the workflow comes from memory */
+  bool anew;                    /* it must be read anew, even if it is remembered */
   bool lints;                   /* only the workflow is checked, not what would run it */
   bool runs;                    /* a session is to begin, not just described */
 };
 
 /* Returns a member as text; NULL when it is missing. *ok turns false when it is something else. */
 const char *launch_text_of(const struct launch_body *p, const char *key, bool *ok);
-/* A misspelt member must not pass for a missing one. `where`, with a dot, precedes the name in the
- * message; "" for the body itself. */
+/* Refuses an object with an unknown member, because a misspelt one must not pass for a missing one.
+ * `where`, with a dot, precedes the name in the message; "" for the body itself. */
 bool launch_members_known(const struct launch_body *p, const json_t *object, const char *where,
                           const char *const members[]);
-/* The member is a path that is absolute, or {"text": ...}: then *path is NULL. */
+/* Reads a member that is an absolute path, or {"text": ...}, which leaves *path NULL. */
 bool launch_path_or_text(const struct launch_body *p, const char *key, const char **path,
                          const json_t **text);
 bool launch_is_folder(const char *path);
@@ -62,7 +63,7 @@ bool launch_keep_blob(const struct launch_body *p, struct str bytes, char sha256
  * config comes from the file if that is unchanged, otherwise from the kept bytes. */
 bool launch_take_scenario(const struct launch_body *p);
 bool launch_scenario_again(struct launch *l, struct err *err);
-/* A reference to the scenario used last: successive requests mostly bring the same one. */
+/* Returns a reference to the scenario used last: successive requests mostly bring the same one. */
 struct shared_scenario *launch_newest_scenario(const struct launch_env *env);
 void launch_share_scenario(struct launch *l);
 void launch_drop_scenario(struct launch_env *env, struct shared_scenario *s); /* NULL is fine */

@@ -1,5 +1,5 @@
-/* keys.h - the one table of the keys of a profile: the checks of profile_parse.c and
- * schemas/provider-profile.json (provider/profile/schema.c) come from it. */
+/* keys.h - the one table of the keys of a profile: the checks of profile/check.c and
+ * schemas/provider-profile.json (by profile/schema.c) come from it. */
 #ifndef SEGUE_PROVIDER_PROFILE_KEYS_H
 #define SEGUE_PROVIDER_PROFILE_KEYS_H
 

@@ -8,7 +8,7 @@
  *
  *   profile_load(name, file, text, base, &errors)    NULL: each error has file, line and column
  *   profile_command(profile, call, &arena, &out, &err)   what to run
- *   stream.h                                         what it prints, to news and a result
+ *   provider/agent/stream.h                          what it prints, to news and a result
  *   profile_free(profile)
  *
  * Values in `events` are JSON Pointers into one line of output (they begin with /; a list of them

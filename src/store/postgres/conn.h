@@ -2,7 +2,7 @@
  *
  *   conn = conn_open(&options, shown, who, &err)
  *   answer = conn_ask(conn, "SELECT f($1, $2)", limit_ms, args, n, binary, &failure, &err)
- *   conn_text(answer, row, column) ...; answer_free(answer)
+ *   conn_text(answer, row, column) ...; conn_free(answer)
  *   conn_close(conn)
  *
  * Everything blocks, within a limit, so it belongs in the loop's pool, or in a command that has
