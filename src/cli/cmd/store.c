@@ -231,9 +231,10 @@ static int store_prune(const struct cli_args *args, const char *url) {
     swept = cli_fail("store", &err);
   else if (!r.only_told)
     swept = removal_sweep(&r, &store, "store");
-  if (cli_flag(args, "json"))
+  bool refused = swept != STATUS_COMPLETE && r.removed == 0; /* the error says all */
+  if (!refused && cli_flag(args, "json"))
     printf("{\"removed\":%ld,\"dry_run\":%s}\n", r.removed, r.only_told ? "true" : "false");
-  else
+  else if (!refused)
     printf("%ld %s\n", r.removed, r.only_told ? "would be removed" : "removed");
   json_decref(r.blobs);
   return swept == STATUS_COMPLETE ? worst : swept;
