@@ -6,6 +6,7 @@
 #include "os/fs.h"
 #include "workflow/parse/part.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -246,6 +247,7 @@ static void declare_returns(struct expand *e, struct called *c) {
 }
 
 void called_declare(struct expand *e, struct called *c) {
+  assert(c->root != NULL);
   const struct yaml_node *params = yaml_get(c->root, "params");
   declare_returns(e, c);
   if (params == NULL)

@@ -39,6 +39,8 @@ static const struct yaml_node *first_name(struct expand *e, const struct yaml_no
 bool expand_may_enter(struct expand *e, const struct instance *x, const struct yaml_node *node,
                       const struct called *c) {
   const struct yaml_node *first = NULL;
+  assert(x != NULL);
+  assert(c != NULL);
   for (const struct instance *at = x; at != NULL; at = at->user ? at->user : at->caller) {
     if (at->called->inode == c->inode && at->called->device == c->device) {
       if (first == NULL)

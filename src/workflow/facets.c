@@ -10,6 +10,7 @@
 #include "format/json_write.h"
 #include "os/fs.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -410,6 +411,7 @@ static bool resolve_anew(const struct facets *f, enum facet_kind kind, struct st
 bool facet_resolve(const struct facets *f, enum facet_kind kind, struct str value, struct buf *out,
                    struct err *err) {
   struct facet_memo *memo = f->memo;
+  assert(kind < FACET_KIND_COUNT);
   if (memo == NULL)
     return resolve_anew(f, kind, value, out, err);
   struct buf key = {0};
@@ -443,6 +445,7 @@ void facet_memo_deinit(struct facet_memo *memo) {
   *memo = (struct facet_memo){0};
 }
 const char *facet_folder(enum facet_kind kind) {
+  assert(kind < FACET_KIND_COUNT);
   return facets[kind].folder;
 }
 

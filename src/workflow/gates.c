@@ -7,6 +7,7 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { GATE_RUNS_DEFAULT = 10 };
@@ -107,6 +108,7 @@ static void expand_one(json_t *movement, const json_t *movements, json_t *made) 
 }
 
 void gates_expand(json_t *doc) {
+  assert(doc == NULL || json_is_object(doc));
   json_t *movements = json_object_get(doc, "movements"), *movement, *made = json_array();
   size_t i;
   json_array_foreach(movements, i, movement) {

@@ -6,7 +6,10 @@
 #include "format/json_object.h"
 #include "format/json_write.h"
 
+#include <assert.h>
+
 void integrate_expand(json_t *doc) {
+  assert(doc == NULL || json_is_object(doc));
   json_t *movement;
   size_t i;
   json_array_foreach(json_object_get(doc, "movements"), i, movement) {

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char *const no_params[] = {NULL};
@@ -79,6 +80,7 @@ static void put_piece(void *ctx, struct str piece, const struct template_var *va
 
 bool scope_text(const struct name_scope *scope, enum scope_place place, struct str text,
                 struct buf *out, struct err *err) {
+  assert(place <= SCOPE_INSTRUCTION);
   if (scope == NULL) {
     buf_str(out, text);
     return true;

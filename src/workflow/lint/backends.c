@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 
+#include <assert.h>
 #include <string.h>
 
 const struct capability *lint_provider(struct lint *l, const char *path, const char *name) {
@@ -206,6 +207,7 @@ void lint_backends(struct lint *l) {
 }
 
 void lint_backends_of(struct lint *l, size_t movement) {
+  assert(movement < l->count);
   const json_t *own = l->movements[movement].object, *judge = json_object_get(own, "judge");
   char path[DOC_PATH_BYTES];
   check_fallback(l, own, lint_path(l, path, movement, "provider"), false);

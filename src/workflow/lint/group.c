@@ -3,6 +3,7 @@
 #include "format/json_object.h"
 #include "workflow/lint/part.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool is_reserved(struct str label) {
@@ -152,6 +153,7 @@ static void check_for_each(struct lint *l, size_t movement) {
 }
 
 void lint_group(struct lint *l, size_t movement) {
+  assert(movement < l->count);
   check_for_each(l, movement);
   check_aggregates(l, movement);
   check_editors(l, movement);

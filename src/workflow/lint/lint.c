@@ -44,6 +44,7 @@ void lint_report(struct lint *l, struct err_list *list, const char *path, const 
 
 const char *lint_path(const struct lint *l, char path[DOC_PATH_BYTES], size_t movement,
                       const char *key) {
+  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
   if (movement >= l->first_loop) {
     doc_path_item(path, "loop_monitors", movement - l->first_loop);

@@ -1,6 +1,7 @@
 /* Checks loop_monitors: their cycles, and their judges as movements. */
 #include "workflow/lint/part.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ static size_t loops_find(const struct lint *l, const char *name) {
 }
 
 size_t lint_cycle(const struct lint *l, size_t loop, size_t place) {
+  assert(loop >= l->first_loop);
+  assert(loop < l->count);
   const json_t *cycle = json_object_get(json_array_get(loops_of(l), loop - l->first_loop), "cycle");
   return loops_find(l, json_string_value(json_array_get(cycle, place)));
 }

@@ -3,6 +3,7 @@
 #include "format/template.h"
 #include "workflow/lint/part.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -146,6 +147,7 @@ static void lint_check_names(struct lint *l, size_t movement, const char *key, c
 }
 
 void lint_reports(struct lint *l, size_t movement) {
+  assert(movement < l->count);
   const json_t *object = l->movements[movement].object, *item;
   size_t i;
   lint_check_names(l, movement, "instruction", lint_text(object, "instruction", ""));

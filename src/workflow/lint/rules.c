@@ -4,6 +4,8 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 
+#include <assert.h>
+
 enum { REF_NAMES_MAX = 32 }; /* names in one reference; any beyond these are ignored */
 
 struct refs {
@@ -122,6 +124,7 @@ static void check_value(struct lint *l, size_t movement, size_t rule) {
 }
 
 void lint_rules(struct lint *l, size_t movement) {
+  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
   char path[DOC_PATH_BYTES];
   size_t selectable = 0;

@@ -14,6 +14,7 @@
 #include "schema/lint.h"
 #include "structured/reask.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const json_t *structured_of(const struct lint *l, size_t movement) {
@@ -275,6 +276,7 @@ static void check_variable(void *ctx, struct str name) {
 }
 
 void lint_structured(struct lint *l, size_t movement) {
+  assert(movement < l->count);
   const struct lint_movement *m = &l->movements[movement];
   const json_t *so = structured_of(l, movement);
   const char *instruction = lint_text(m->object, "instruction", "");

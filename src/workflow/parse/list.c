@@ -4,6 +4,8 @@
 #include "base/limits.h"
 #include "core/run.h"
 
+#include <assert.h>
+
 json_t *parse_argv(struct parse *p, const struct key *k, const struct yaml_node *node) {
   if (!p->named_by_user)
     REPORT(p, node,
@@ -103,6 +105,7 @@ json_t *parse_panel(struct parse *p, const struct key *k, const struct yaml_node
 }
 
 json_t *parse_run(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  assert(k->max > 0);
   if (node->kind != YAML_LIST || node->count == 0 || node->count > (size_t)k->max) {
     REPORT(p, node, "%s must be a list of 1 to %d programs: write [make, npm test]", k->name,
            (int)k->max);
@@ -140,6 +143,7 @@ static json_t *parse_stage(struct parse *p, const struct key *k, const struct ya
 }
 
 json_t *parse_stages(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  assert(k->words != NULL);
   if (node->kind != YAML_LIST || node->count == 0) {
     REPORT(p, node, "%s must be a list of at least one of %s", k->name, parse_words_shown(p, k));
     return NULL;

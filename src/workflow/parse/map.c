@@ -5,9 +5,12 @@
 #include "judge/rule.h"
 #include "workflow/dialect.h"
 
+#include <assert.h>
 #include <string.h>
 
 json_t *parse_set_list(struct parse *p, const struct key *k, const struct yaml_node *node) {
+  assert(k->set != NULL);
+  assert(k->max > 0);
   if (node->kind != YAML_LIST || node->count == 0) {
     REPORT(p, node, "%s must be a list of at least one: write - and %s's keys below it", k->name,
            k->set->what);
