@@ -10,6 +10,7 @@
 #include "provider/call_env.h"
 #include "provider/confine.h"
 #include "provider/confine_net.h"
+#include "provider/ended.h"
 #include "provider/kept.h"
 
 #include <assert.h>
@@ -121,23 +122,16 @@ static void command_on_end(void *ctx, struct process_result *p) {
     process_why_not(p, run->program, run->cwd, why, sizeof why);
     call_result_fail(r, CLASS_NOT_FOUND, "cannot run %s: %s", run->program, why);
     break;
-  case PROCESS_END_SPAWN_FAILED:
-    call_result_fail(r, CLASS_OVERLOADED, "no process could be started: %s",
-                     strerror(p->exec_errno));
-    break;
   case PROCESS_END_WALL_LIMIT:
     command_too_long(run, "still running after", run->wall_ms);
     break;
   case PROCESS_END_STALL_LIMIT:
     command_too_long(run, "no output for", run->stall_ms);
     break;
+  case PROCESS_END_SPAWN_FAILED:
   case PROCESS_END_CANCELLED:
-    call_result_fail(r, CLASS_CANCELLED, "cancelled");
-    break;
   case PROCESS_END_SHIM_LOST:
-    call_result_fail(
-        r, CLASS_CRASHED,
-        "the shim that held the program is gone: it was killed, or the lease was over");
+    ended_fail(r, p);
     break;
   }
   command_finish(run, run->soon.loop);

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/utf8.h"
 #include "provider/agent/evidence.h"
+#include "provider/ended.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -225,21 +226,14 @@ static void judge_end(struct driver *d, const struct process_result *p, struct c
                      d->profile->program ? d->profile->program : d->profile->capability.name,
                      strerror(p->exec_errno));
     break;
-  case PROCESS_END_SPAWN_FAILED:
-    call_result_fail(r, CLASS_OVERLOADED, "no process could be started: %s",
-                     strerror(p->exec_errno));
-    break;
   case PROCESS_END_WALL_LIMIT:
   case PROCESS_END_STALL_LIMIT:
     judge_silence(d, p, r);
     break;
+  case PROCESS_END_SPAWN_FAILED:
   case PROCESS_END_CANCELLED:
-    call_result_fail(r, CLASS_CANCELLED, "cancelled");
-    break;
   case PROCESS_END_SHIM_LOST:
-    call_result_fail(
-        r, CLASS_CRASHED,
-        "the shim that held the program is gone: it was killed, or the lease was over");
+    ended_fail(r, p);
     break;
   }
 }
