@@ -360,15 +360,11 @@ int main(int argc, char **argv) {
   (void)sigfillset(&all);
   (void)sigprocmask(SIG_SETMASK, &all, NULL);
   (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-  (void)fcntl(SHIM_FD_CONTROL, F_SETFD, FD_CLOEXEC);
-  (void)fcntl(SHIM_FD_STATUS, F_SETFD, FD_CLOEXEC);
+  for (int fd = SHIM_FD_CONTROL; fd <= SHIM_FD_LEASE; fd++) /* what only fills a hole, too */
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 
   char *limits;
   unsigned held = (unsigned)strtoul(argv[1], &limits, 10);
-  if (held & SHIM_RULES) {
-    (void)fcntl(SHIM_FD_READS, F_SETFD, FD_CLOEXEC);
-    (void)fcntl(SHIM_FD_WRITES, F_SETFD, FD_CLOEXEC);
-  }
   s.engine = (held & SHIM_CONTAINED) != 0 ? argv[2] : NULL;
   bool leased = (held & SHIM_LEASED) == 0 || lease_take(&s);
   s.program = leased ? start_program(argv + 2, held, limits) : -1;

@@ -64,6 +64,24 @@ def empty_a_file():
     return True
 
 
+def into_a_fifo():
+    """Opened for reading, too, so that no other reader is needed."""
+    fd = os.open(OUT + "/fifo", os.O_RDWR | os.O_NONBLOCK)
+    done = os.write(fd, b"planted\n") > 0
+    os.close(fd)
+    return done
+
+
+def has_more():
+    """More than its standard three; that of this listing itself is closed by then."""
+    def is_open(fd):
+        try:
+            return os.fstat(int(fd)) is not None
+        except OSError:
+            return False
+    return any(int(fd) > 2 and is_open(fd) for fd in os.listdir("/proc/self/fd"))
+
+
 def inherited():
     for fd in range(3, 64):
         try:
@@ -237,7 +255,8 @@ DEEDS = {
     "rename out": rename_out,
     "rename in": rename_in,
     "empty a file": empty_a_file,
-    "write to a FIFO": lambda: write(OUT + "/fifo", 0),
+    "write to a FIFO": into_a_fifo,
+    "have a descriptor of segue's": has_more,
     "read by a bind path": lambda: read(AT["bound"] + "/.ssh/id"),
     "read by another's root": lambda: read(f"/proc/{AT['neighbour']}/root{HOME}/.ssh/id"),
     "read by its own descriptors": through_self_fd,

@@ -46,7 +46,7 @@ DONE = {
     "write in the workspace": "all", "write to its own folder": "all", "keep its own state": "all",
     "read the system": "all", "run a program": "all", "trace its own child": "all",
     "stay behind": "all",  # and is ended: see below
-    "read an inherited descriptor": "never", "type into the terminal": "never",
+    "read an inherited descriptor": "never", "have a descriptor of segue's": "never", "type into the terminal": "never",
 }
 # Where bubblewrap holds it: a network of its own is empty, what is written in a home that is not
 # there goes nowhere (with UDP what is sent, too), and abstract sockets belong to the network.
@@ -58,6 +58,7 @@ BWRAP = {
     "call an abstract socket": "network", "send UDP": "all", "send UDP by IPv6": "all",
     "listen": "all",
     "list the home folder": "off guard strict", "write in the home folder": "off strict",
+    "write to a FIFO": "off guard",  # a read-only mount does not stop that
 }
 WORKFLOW = """name: deeds
 movements:
@@ -234,7 +235,7 @@ CONTROLS = {"read a key", "read a listed secret", "write beside the workspace", 
             "plant a hook", "limit a neighbour", "limit segue", "share memory with a neighbour", "change a key's mode",
             "signal a neighbour", "signal segue", "ask DNS", "send UDP by IPv6", "open IPv4", "open IPv6", "send UDP",
             "read another's environment", "read by another's root", "read a log", "call segue's daemon",
-            "write in the workspace", "keep its own state"}
+            "write in the workspace", "keep its own state", "write to a FIFO"}
 
 
 def users():
