@@ -31,7 +31,8 @@ bool shared_init(const char *url, bool dry_run, struct buf *out, struct err *err
 json_t *shared_status(const char *url, struct err *err);
 
 /* Returns ID -> {"worker", "lease_age_s"} for a session that a worker holds, or {"waits"} for one
- * in the queue: a sentence for people on why nobody takes it. A new reference, or NULL. */
+ * in the queue: a sentence for people on why nobody takes it; with {"moved_to"} for one that
+ * continues elsewhere. A new reference, or NULL. */
 json_t *shared_places(const char *url, struct err *err);
 
 bool shared_limit(const char *url, const char *provider, unsigned seats,

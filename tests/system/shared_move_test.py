@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A session is moved or copied between folders and stores, and the program dies or hangs at each point of it."""
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -336,6 +337,8 @@ def what_is_in_transit_says_so():
             expect(done.returncode != 0 and b"that segue store export" in done.stderr, done)
         done = box.segue("resume", box.sid, "-q", "--store", box.url)
         expect(done.returncode != 0 and b"was moved" in done.stderr and out.encode() in done.stderr, done)
+        (row,) = (json.loads(line) for line in box.ok("ls", "--json", "--store", box.url).stdout.splitlines())
+        expect(row["message"].startswith("moved to ") and row["message"].endswith(out), "why it stopped was told", row)
         other = box.segue("store", "export", "--move", box.sid, box.dir + "/other", "--store", box.url)
         expect(other.returncode == 1 and b"was moved" in other.stderr, other)
         box.ok(*words)

@@ -263,9 +263,14 @@ static int list_daemon(struct ls *ls, const char *socket, const char *since, str
 static void ls_put_place(json_t *s, const json_t *place) {
   const char *worker = json_string_value(json_object_get(place, "worker"));
   const char *waits = json_string_value(json_object_get(place, "waits"));
+  const char *moved_to = json_string_value(json_object_get(place, "moved_to"));
   struct buf say = {0};
   json_object_update(s, (json_t *)place);
-  if (worker != NULL)
+  if (moved_to != NULL) /* whatever it stopped for, it cannot continue here */
+    json_object_set_new(s, "message", json_null());
+  if (moved_to != NULL)
+    buf_printf(&say, "moved to %s", moved_to);
+  else if (worker != NULL)
     buf_printf(&say, "on %s, whose lease was renewed %.1f s ago", worker,
                json_number_value(json_object_get(place, "lease_age_s")));
   else if (waits != NULL)
