@@ -3,7 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "cli/forge/forge_ask.h"
+#include "cli/forge/ask.h"
 #include "cli/trees/trees.h"
 #include "format/json_write.h"
 #include "provider/probe.h"

@@ -1,4 +1,4 @@
-/* forge_ask.h - runs the forge's program with an environment made from nothing but what its login
+/* ask.h - runs the forge's program with an environment made from nothing but what its login
  * needs; internal to forge/. */
 #ifndef SEGUE_CLI_FORGE_ASK_H
 #define SEGUE_CLI_FORGE_ASK_H

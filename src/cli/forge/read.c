@@ -2,7 +2,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "cli/forge/forge_ask.h"
+#include "cli/forge/ask.h"
 #include "format/json_object.h"
 #include "web/clean.h"
 
