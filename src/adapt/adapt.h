@@ -52,7 +52,7 @@ enum adapt_status {
   ADAPT_LIMIT,          /* expressible, but over a limit of the provider */
   ADAPT_TOO_COMPLEX     /* a bound above was hit */
 };
-/* "ok", "invalid_schema", "unsupported", "limit", "too_complex" */
+/* Returns "ok", "invalid_schema", "unsupported", "limit" or "too_complex". */
 const char *adapt_status_name(enum adapt_status status);
 
 struct adapt_error {
@@ -90,7 +90,7 @@ enum adapt_effect {
   ADAPT_DROPPED,   /* not enforced by the provider, and not said either */
   ADAPT_NARROWED   /* the provider is asked for fewer values than the canonical schema admits */
 };
-/* "rewritten", "described", "dropped", "narrowed" */
+/* Returns "rewritten", "described", "dropped" or "narrowed". */
 const char *adapt_effect_name(enum adapt_effect effect);
 
 struct adapt_change {

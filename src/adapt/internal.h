@@ -176,7 +176,8 @@ struct adapter {
   size_t recursions; /* references to open units so far */
 };
 
-/* A built place. `schema` is a new reference; NULL if nothing can match, or after a failure. */
+/* Holds a built place. `schema` is a new reference; NULL if nothing can match, or after a failure.
+ */
 struct built {
   json_t *schema;
   uint32_t plan;
@@ -262,7 +263,7 @@ struct adapt_view {
   struct view_group *groups;
   size_t group_count, group_capacity;
 };
-/* False after a failure. Everything in the arena. */
+/* Fills the view, all of it in the arena. Returns false after a failure. */
 bool adapt_view(struct adapter *a, const struct sum *sum, struct adapt_view *view);
 /* Finds the tightest count of a keyword such as minItems in all parts. False: there is none. */
 bool adapt_view_count(const struct adapt_view *view, enum keyword_id id, uint64_t *count);

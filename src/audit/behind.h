@@ -29,7 +29,7 @@ const char *behind_what_name(enum behind_what what);
 bool behind_table_read(const char *word, int *table);
 bool behind_what_read(const char *word, enum behind_what *what);
 
-/* Is one judgment, stage or session. Words are numbers of the census's names. */
+/* Describes one judgment, stage or session. Words are numbers of the census's names. */
 struct behind_unit {
   char session[STORE_ID_BYTES];
   uint32_t workflow, outcome; /* outcome: the session's */

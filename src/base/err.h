@@ -36,12 +36,12 @@ struct err {
 
 /* Sets code and text; clears the place. Always returns false, so: `return err_set(...)`. */
 bool err_set(struct err *err, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
-/* The same with a place in a file. */
+/* Does the same with a place in a file. */
 bool err_set_at(struct err *err, enum err_code code, const char *file, int line, int column,
                 const char *fmt, ...) PRINTF_LIKE(6, 7);
 /* Puts "context: " before the text that is there. Always returns false. */
 bool err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* strerror of `number` appended: "text: reason". ENOSPC and EDQUOT give ERR_FULL. */
+/* Appends what strerror says of `number`: "text: reason". ENOSPC and EDQUOT give ERR_FULL. */
 bool err_set_errno(struct err *err, int number, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* A list of errors of one file, reported in one go. Bounded by LIMIT_FILE_ERROR_COUNT. */

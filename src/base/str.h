@@ -14,7 +14,7 @@ struct str {
 };
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
-/* The same for a static table. */
+/* Does the same in a static table. */
 #define STR_INIT(literal)                                                                          \
   { (literal), sizeof(literal) - 1 }
 /* A literal and its length, as the last two arguments of memcmp, buf_append and their like. */

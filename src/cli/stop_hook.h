@@ -24,8 +24,8 @@ struct stop_hook {
 
 enum stop_verdict { STOP_MAY, STOP_MUST_GO_ON, STOP_UNKNOWN };
 
-/* Judges. `event`: what the client wrote. why: for the agent (continue) or the person (unknown).
- * False: this is no such event, or no session could be run. */
+/* Judges whether the agent may stop. `event`: what the client wrote. why: for the agent (continue)
+ * or the person (unknown). False: this is no such event, or no session could be run. */
 bool stop_hook_judge(const struct stop_hook *hook, const json_t *event, enum stop_verdict *verdict,
                      struct buf *why, struct err *err) MUST_CHECK;
 

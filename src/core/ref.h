@@ -7,16 +7,16 @@
 
 #include "core/workflow.h"
 
-/* The prefix of a variable with a reference. */
+/* A variable with a reference begins so. */
 #define PROMPT_STRUCTURED "structured:"
-/* The prefixes for a report, by its file, and for a movement's last answer. */
+/* So does one with a report, by its file, and one with a movement's last answer. */
 #define PROMPT_REPORT   "report:"
 #define PROMPT_RESPONSE "response:"
-/* The prefix for the branches that a group's children worked on: a line each, in the order of the
+/* This one gives the branches that a group's children worked on: a line each, in the order of the
  * items. */
 #define PROMPT_BRANCHES "branches:"
 
-/* The prefix of an input of the workflow: {input:NAME}. */
+/* This one gives an input of the workflow: {input:NAME}. */
 #define PROMPT_INPUT "input:"
 
 struct prompt_ref {

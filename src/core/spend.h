@@ -40,7 +40,7 @@ void spends_deinit(struct spends *spends);
 void spends_begin(struct spends *spends, struct str movement, struct str provider);
 /* Counts an answer that came without any report of its use. */
 void spends_silent(struct spends *spends, struct str provider);
-/* Return the sum for one movement or one provider; all zero if nothing began there. */
+/* These return the sum for one movement or one provider; all zero if nothing began there. */
 struct spend spends_of_movement(const struct spends *spends, struct str movement);
 struct spend spends_of_provider(const struct spends *spends, struct str provider);
 /* Adds an attempt that is over. usage: as in its call_end, or NULL. */

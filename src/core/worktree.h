@@ -43,11 +43,11 @@ const json_t *core_worktree_setting(const json_t *config, const char *name);
 /* Puts the branch that every session of this workflow would have. False: its name has an id. */
 bool core_branch_fixed(const struct workflow *wf, const json_t *config, struct buf *out);
 
-/* The worktree of a child's turn, or with 0 the session's. NULL: that turn has none. */
+/* Returns the worktree of a child's turn, or with 0 the session's. NULL: that turn has none. */
 struct worktree *core_worktree(const struct core *core, long turn);
-/* Where the calls of a turn work; NULL: in the session's own folder. */
+/* Returns where the calls of a turn work; NULL: in the session's own folder. */
 const char *core_turn_folder(const struct core *core, const struct turn *turn);
-/* Is git at work for the session? */
+/* Returns true while git is at work for the session. */
 bool core_worktree_busy(const struct core *core);
 
 /* The branches of the last run of that group's children whose work is committed, a line each, in

@@ -12,8 +12,8 @@ struct client_reply {
   json_t *value; /* the answer; NULL when there was none */
 };
 
-/* socket: --socket or NULL. body may be NULL. False: no answer; ERR_NOT_FOUND if there is no
- * daemon. A problem is an answer too: see client_problem. */
+/* Sends a request and waits for the answer. socket: --socket or NULL. body may be NULL. False: no
+ * answer; ERR_NOT_FOUND if there is no daemon. A problem is an answer too: see client_problem. */
 bool client_ask(const char *socket, const char *method, const char *path, const json_t *body,
                 struct client_reply *reply, struct err *err) MUST_CHECK;
 void client_reply_deinit(struct client_reply *reply);

@@ -85,7 +85,7 @@ void server_reply_json(struct server_request *r, unsigned status, json_t *taken)
  * own. */
 void server_problem(struct server_request *r, unsigned status, json_t *members, const char *fmt,
                     ...) PRINTF_LIKE(4, 5);
-/* Before the reply; at most two. value: up to SERVER_VALUE_BYTES. */
+/* Adds a header to the reply that follows; at most two. value: up to SERVER_VALUE_BYTES. */
 enum { SERVER_VALUE_BYTES = 256 };
 void server_set_header(struct server_request *r, const char *name, const char *value);
 

@@ -40,7 +40,7 @@ extern const struct watcher sessions_watcher;
 bool entry_reopen(struct daemon_entry *e, struct err *err);
 /* Settles what was said for a reopened session, with the present configuration. */
 bool entry_settle(const struct daemon_entry *e, struct steer *st, struct err *err) MUST_CHECK;
-/* It reported something just now. */
+/* Notes that the session reported something just now. */
 void entry_heard(struct daemon_entry *e);
 /* True if another one with its key runs. */
 bool entry_waits_for_same(const struct daemon_entry *e);

@@ -1,4 +1,4 @@
-/* Finds the JSON value in what a language model said.
+/* extract.h - finds the JSON value in what a language model said.
  *
  *   struct extract_result r;
  *   enum extract_status st = extract(text, n, &opts, &r);   fills r in every case

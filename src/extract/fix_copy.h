@@ -1,5 +1,5 @@
-/* Copies a stretch of text without something that covers all of it, so that it can be read as JSON:
- * a level of escapes, mail quotation, HTML entities, foreign punctuation.
+/* fix_copy.h - copies a stretch of text without something that covers all of it, so that it can be
+ * read as JSON: a level of escapes, mail quotation, HTML entities, foreign punctuation.
  *
  *   struct fix_copy c = {0};
  *   if (fix_copy_punctuation(&c, text, from, limit)) ... c.text, c.at[i] ...

@@ -1,4 +1,5 @@
-/* Reports the items of a top-level array while a model is still writing it, each at its last byte.
+/* items.h - reports the items of a top-level array while a model is still writing it, each at its
+ * last byte.
  *
  *   struct item_stream s;
  *   item_stream_init(&s, max_item_bytes);

@@ -1,4 +1,4 @@
-/* Reads a value that was meant to be JSON but is not, and says what it changed.
+/* repair.h - reads a value that was meant to be JSON but is not, and says what it changed.
  *
  * It is the extractor's last resort (see extract.h, rule 6), not a parser for a dialect: each rule
  * is for a mistake that models make, and of two possible readings the one with the nearer evidence

@@ -1,4 +1,5 @@
-/* Shares the state of one repair among the files that read keys, strings, numbers and arrays. */
+/* repair_internal.h - shares the state of one repair among the files that read keys, strings,
+ * numbers and arrays. */
 #ifndef SEGUE_EXTRACT_REPAIR_INTERNAL_H
 #define SEGUE_EXTRACT_REPAIR_INTERNAL_H
 

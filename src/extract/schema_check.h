@@ -1,4 +1,4 @@
-/* A JSON Schema as the extractor's check: which value in a text is the requested answer.
+/* schema_check.h - tells by a JSON Schema which value in a text is the requested answer.
  *
  *   struct extract_schema asked = {doc, schema};       both borrowed for as long as it is used
  *   struct extract_check check = extract_schema_check(&asked);

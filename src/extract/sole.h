@@ -1,4 +1,4 @@
-/* Reads a judge's reply as a single answer rather than as a text to search.
+/* sole.h - reads a judge's reply as a single answer rather than as a text to search.
  *
  *   struct sole s;
  *   sole_read(&s, reply, &check, report)      report.p NULL: there is no text to echo

@@ -10,7 +10,7 @@
 /* json_object_set_new_nocheck: takes `value`, whose texts are UTF-8. */
 #define json_put(object, key, value)                                                               \
   json_object_setn_new_nocheck((object), "" key, sizeof(key) - 1, (value))
-/* json_object_get: borrowed, or NULL. */
+/* Gets a member: borrowed, or NULL. */
 #define json_at(object, key) json_object_getn((object), "" key, sizeof(key) - 1)
 
 /* Returns a member's text, "" if it is none: borrowed, ends with NUL. */

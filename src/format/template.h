@@ -16,7 +16,7 @@ struct template_var {
   struct str value;
 };
 
-/* Called for each piece in order: a slice of the template (var NULL) or a variable's value. */
+/* Takes each piece in order: a slice of the template (var NULL) or a variable's value. */
 typedef void (*template_piece_fn)(void *ctx, struct str piece, const struct template_var *var);
 
 /* vars ends with an empty name. */

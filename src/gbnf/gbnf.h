@@ -72,7 +72,7 @@ enum gbnf_status gbnf_convert(const json_t *doc, const struct gbnf_opts *opts,
 /* Leaves an empty struct; accepts a zeroed one. */
 void gbnf_result_deinit(struct gbnf_result *result);
 
-/* "ok", "invalid_schema", "unsatisfiable", "too_complex". */
+/* Returns "ok", "invalid_schema", "unsatisfiable" or "too_complex". */
 const char *gbnf_status_name(enum gbnf_status status);
 
 #endif

@@ -26,13 +26,13 @@ bool group_may_limit(void);
  * controllers to the groups below. If this process is alone in its group it first moves into one
  * below, since a group with processes in it cannot delegate. */
 bool group_can_limit(void);
-/* For tests: the look at the folder of our own group. */
+/* Says the same of any folder: for tests. */
 bool group_may_limit_folder(int dir);
-/* False: errno of what could not be set. */
+/* Sets the limits. False: one could not be set, and errno says why. */
 bool group_limit(const struct group *g, const struct process_limits *limits);
 /* Did the kernel kill something in it for using too much memory? */
 bool group_memory_reached(const struct group *g);
-/* For tests: of the folder of a group. */
+/* Does the same in any folder: for tests. */
 bool group_limit_folder(int dir, const struct process_limits *limits);
 
 struct group *group_new(const char *session);

@@ -54,9 +54,8 @@ struct process_limits {
   bool by_group;
 };
 
-/* The program to run. Everything is borrowed: argv, cwd, envp and sandbox until process_start
- * returns,
- * stdin_bytes until on_end. */
+/* Describes the program to run. Everything is borrowed: argv, cwd, envp and sandbox until
+ * process_start returns, stdin_bytes until on_end. */
 struct process_spec {
   const char *const *argv; /* NULL-ended; argv[0] without a slash is looked up in envp's PATH */
   const char *cwd;         /* the working directory; NULL = ours */

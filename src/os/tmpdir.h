@@ -19,7 +19,7 @@ char *tmpdir_make(struct err *err) MUST_CHECK;
  * call is found and removed. If another user has that name, it takes a random one. */
 char *tmpdir_make_named(const char *name, struct err *err) MUST_CHECK;
 
-/* Could one be made? Makes nothing. False: err says what to do. */
+/* Checks whether one could be made, and makes none. False: err says what to do. */
 bool tmpdir_check(struct err *err) MUST_CHECK;
 
 /* Removes `path` and everything in it, however deep: never follows a symbolic link, stays on one

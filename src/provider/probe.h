@@ -46,7 +46,7 @@ struct backend_probe *probe_all(const struct provider_registry *registry, bool a
 
 /* Asks only those that are `wanted`, a flag for each. */
 struct backend_probe *probe_some(const struct provider_registry *registry, const bool *wanted);
-/* The same for one provider, without asking. */
+/* Looks at one provider, and asks it nothing. */
 void probe_look(const struct provider *provider, struct backend_probe *out);
 
 /* Notes the version that an agent's program printed; it may be too old. */
@@ -56,8 +56,8 @@ void probe_put_version(struct backend_probe *probe, const struct provider *provi
 /* Where the program of an agent is; false: nowhere. A name without a slash is looked up in PATH. */
 bool probe_find_program(const char *name, char *out, size_t size);
 
-/* A new object: name, kind, summary, installed, program, version, minimum, usable (true, false,
- * null), login, schema, transport, problem, remedy. */
+/* Returns a new object: name, kind, summary, installed, program, version, minimum, usable (true,
+ * false, null), login, schema, transport, problem, remedy. */
 json_t *probe_json(const struct backend_probe *probe, const struct provider *provider);
 
 #endif

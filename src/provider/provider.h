@@ -75,7 +75,7 @@ struct provider_ops {
   void (*cancel)(struct provider_run *run);
 };
 
-/* One backend, by name. Constant once it is in a registry. */
+/* Describes one backend. Constant once it is in a registry. */
 struct provider {
   struct capability capability;
   const struct provider_ops *ops;

@@ -27,7 +27,7 @@ void *registry_kept(const struct provider_registry *reg, void (*release)(void *o
 
 /* NULL when there is none of that name. */
 const struct provider *registry_find(const struct provider_registry *reg, struct str name);
-/* The i-th in the order of addition; NULL after the last. */
+/* Returns the i-th in the order of addition; NULL after the last. */
 const struct provider *registry_at(const struct provider_registry *reg, size_t i);
 /* The capabilities of all, ending with a NULL name: for lint, help and the core. */
 const struct capability *registry_capabilities(const struct provider_registry *reg);

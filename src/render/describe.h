@@ -34,7 +34,7 @@ enum {
 
 enum describe_language { DESCRIBE_ENGLISH, DESCRIBE_JAPANESE };
 
-/* "en" or "ja"; false: neither. */
+/* Finds "en" or "ja". False: it is neither. */
 bool describe_language_find(const char *name, enum describe_language *language);
 
 enum schema_status describe_prompt(const struct schema *schema, enum describe_language language,

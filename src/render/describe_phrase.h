@@ -29,10 +29,10 @@ unsigned describe_shown_types(const struct outline *outline);
  * type. */
 const struct op *describe_type_forms(const struct outline *outline);
 bool describe_forms_disjoint(struct describer *d, const struct op *forms);
-/* "string or null" */
+/* Writes "string or null". */
 void describe_type_words(struct describer *d, unsigned types, struct buf *out);
-/* "at least 1 character, pattern: ^a"; nothing if there are none. `bare`: the place stands in a
- * branch of another, so that its required fields need not be declared. */
+/* Writes "at least 1 character, pattern: ^a"; nothing if there are none. `bare`: the place stands
+ * in a branch of another, so that its required fields need not be declared. */
 void describe_constraints(struct describer *d, struct place place, const struct outline *outline,
                           bool bare, struct buf *out);
 /* A required field without a schema is shown as a constraint, not as a field. */

@@ -6,7 +6,7 @@
 
 #include "schema/support.h"
 
-/* One line. `spaced`: a blank after ',' and ':'. */
+/* Appends the value on one line. `spaced`: a blank after ',' and ':'. */
 void render_json(const json_t *value, bool spaced, struct buf *out);
 /* Appends a JSON string in quotes. */
 void render_quoted(const char *bytes, size_t length, struct buf *out);

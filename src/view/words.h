@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "core/spend.h"
 
-/* "8.0 s", "12 min 3 s", "2 h 5 min". */
+/* Appends a duration: "8.0 s", "12 min 3 s", "2 h 5 min". */
 void view_put_time(struct buf *out, int64_t ms);
 /* Appends how long ago something was: "3 s", "12 min", "5 h", "9 days". */
 void view_put_age(struct buf *out, int64_t ms);

@@ -39,7 +39,8 @@ struct policy { /* limits of one call; borrowed */
   const json_t *tools, *run; /* names of tools; programs, see core/run.h; or NULL */
 };
 
-/* Decides. *reason: why not, in a few words (static); NULL if allowed. */
+/* Returns whether the tool may be used. *reason: why not, in a few words (static); NULL if allowed.
+ */
 bool policy_allows(const struct policy_ask *ask, const struct policy *policy, const char **reason);
 
 /* Returns whether `path` (absolute, or relative to `cwd`) is `cwd` itself or below it. */

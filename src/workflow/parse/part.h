@@ -24,9 +24,9 @@ const char *parse_shown(struct parse *p, struct str s);
 /* Returns the words that a key takes, likewise. */
 const char *parse_words_shown(struct parse *p, const struct key *k);
 
-/* A text of the file. */
+/* Returns a text of the file as JSON. */
 json_t *parse_text_json(struct str s);
-/* Whether the node is a text; says how to make it one. */
+/* Returns true if the node is a text, else reports how to make it one. */
 bool parse_want_text(struct parse *p, const char *what, const struct yaml_node *node);
 /* Returns the facets of the node's own file. */
 struct facets parse_facets_of(const struct parse *p, const struct yaml_node *node);
