@@ -120,9 +120,15 @@ static void put_stage_head(struct story *s, int index, const json_t *stage) {
 }
 
 void explain_person(struct story *s, const json_t *by) {
-  if (json_is_object(by))
-    pen_line(&s->pen, 1, "by: %s (uid %" JSON_INTEGER_FORMAT ")", explain_word(by, "name"),
-             explain_number(by, "uid"));
+  struct buf where = {0};
+  if (!json_is_object(by))
+    return;
+  if (explain_number(by, "window") > 0)
+    buf_printf(&where, ", in the window, browser %" JSON_INTEGER_FORMAT,
+               explain_number(by, "window"));
+  pen_line(&s->pen, 1, "by: %s (uid %" JSON_INTEGER_FORMAT ")%s", explain_word(by, "name"),
+           explain_number(by, "uid"), where.n > 0 ? where.p : "");
+  buf_deinit(&where);
 }
 
 /* Names the rule that a candidate is for, with its condition: two numbers alone say little. */

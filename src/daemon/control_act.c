@@ -94,6 +94,7 @@ static void control_cancel_one(struct control *api, struct server_request *r,
     if (ended)
       return;
   }
+  e->cancelled_by = server_browser(r);
   if (!sessions_cancel(api->sessions, e, &err)) {
     if (err.code == ERR_LOCKED)
       server_problem(r, 409, NULL,
@@ -166,6 +167,7 @@ static void resume_with(struct control *api, struct server_request *r, struct st
   struct about *a = about_new(api, act_resume);
   a->settles = true;
   a->ask.steer = *st;
+  a->ask.steer.browser = server_browser(r);
   *st = (struct steer){0};
   about_take(a, r);
 }
@@ -202,6 +204,7 @@ static void answer_with(struct control *api, struct server_request *r, struct sa
   a->settles = true;
   a->ask.answers = true;
   a->ask.said = *said;
+  steer_set_browser(a->ask.said.by, server_browser(r));
   *said = (struct said){0};
   about_take(a, r);
 }

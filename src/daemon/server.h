@@ -71,6 +71,9 @@ const char *server_part2(const struct server_request *r); /* and for the second 
 const char *server_query(const struct server_request *r, const char *name);  /* or NULL */
 const char *server_header(const struct server_request *r, const char *name); /* or NULL */
 struct str server_body(const struct server_request *r);
+/* The number of the window's browser that asks; 0: a program, on the socket. */
+void server_set_browser(struct server_request *r, unsigned number);
+unsigned server_browser(const struct server_request *r);
 struct buf server_take_body(struct server_request *r); /* leaves it without one */
 
 /* The request will be answered later, from the loop; gone(ctx) is called if that has become

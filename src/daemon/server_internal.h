@@ -39,6 +39,7 @@ struct server_request {
   struct buf body;
   size_t body_counted; /* of http.body_bytes */
   unsigned refusal;    /* status for a body that is refused, or 0 */
+  unsigned browser;    /* of the window, or 0 */
   struct MHD_Response *response;
   unsigned status;
   struct {

@@ -355,6 +355,14 @@ const char *server_header(const struct server_request *r, const char *name) {
   return microhttpd.lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
 
+void server_set_browser(struct server_request *r, unsigned number) {
+  r->browser = number;
+}
+
+unsigned server_browser(const struct server_request *r) {
+  return r->browser;
+}
+
 struct str server_body(const struct server_request *r) {
   return buf_view(&r->body);
 }

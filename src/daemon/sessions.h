@@ -74,6 +74,7 @@ struct daemon_entry {
   uint64_t not_before_ms;         /* by the loop's clock: its log was in other hands, or failed */
   bool left;                      /* its client no longer waits for the answer */
   bool cancelled;                 /* must end, even if its log failed meanwhile */
+  unsigned cancelled_by;          /* the window's browser that asked for it, or 0 */
   unsigned breaks;                /* of its log, in a row */
   long broken_turns;              /* how far it had come at the last break */
   bool answering;                 /* WRITING an answer: its log says where it goes then */

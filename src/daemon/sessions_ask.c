@@ -6,9 +6,11 @@
 #include "store/worker.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) {
+  char asked[80];
   if (e->session == NULL) {
     if (!entry_reopen(e, err) || e->session == NULL)
       return false;
@@ -21,8 +23,13 @@ bool entry_cancel_now(struct daemon_entry *e, const char *why, struct err *err) 
   e->cancelled = true;
   if (e->state != ENTRY_RUNNING)
     entry_set_state(e, ENTRY_RUNNING);
+  if (e->cancelled_by > 0)
+    (void)snprintf(asked, sizeof asked, "cancelled by request of browser %u of the window",
+                   e->cancelled_by);
+  else
+    (void)snprintf(asked, sizeof asked, "cancelled by request");
   if (why == NULL)
-    why = e->left ? "its client has left" : "cancelled by request";
+    why = e->left ? "its client has left" : asked;
   host_cancel(e->session, why);
   return true;
 }

@@ -188,6 +188,11 @@ json_t *steer_person(void) {
   return json_pack("{sI ss}", "uid", (json_int_t)geteuid(), "name", name);
 }
 
+void steer_set_browser(json_t *by, unsigned browser) {
+  if (browser > 0)
+    json_object_set_new(by, "window", json_integer(browser));
+}
+
 json_t *steer_config(const json_t *config, const struct config *user, const json_t *changed) {
   static const char *const own[] = {"cwd",           "provider",    "providers", "model",
                                     "options",       "interactive", "submitted", "judge_provider",
@@ -225,6 +230,7 @@ bool steer_settle(struct steer *st, const struct core *core, const struct config
   if (!steer_movements_known(st->changed, core->workflow, err))
     return false;
   st->by = steer_person();
+  steer_set_browser(st->by, st->browser);
   st->config = steer_config(core->config, user, st->changed);
   st->core = (struct core_steer){.by = st->by,
                                  .config = st->config,

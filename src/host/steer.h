@@ -19,6 +19,7 @@ struct steer {
   struct core_steer core; /* borrows from below */
   json_t *by, *config, *changed;
   char *why;
+  unsigned browser; /* of the window, in which it was said; 0: none */
 };
 
 /* Checks that there are only these members (NULL-terminated); otherwise err says which was probably
@@ -44,6 +45,8 @@ void steer_deinit(struct steer *st);
 
 /* Returns the user that this process runs as: {uid, name}. A new reference. */
 json_t *steer_person(void);
+/* Adds the window's browser in which that person said it; 0: none. */
+void steer_set_browser(json_t *by, unsigned browser);
 /* Checks that the movements in `providers` are the workflow's. */
 bool steer_movements_known(const json_t *changed, const struct workflow *workflow,
                            struct err *err) MUST_CHECK;

@@ -405,6 +405,9 @@ static void view_finish(struct view_reading *r, const struct store_ref *ref,
   keep_before(r);
   r->finished = true;
   (void)snprintf(v->id, sizeof v->id, "%s", r->summary.session);
+  char named[STORE_ID_BYTES];
+  store_ref_id(ref, named);
+  v->misnamed = named[0] != '\0' && strcmp(named, v->id) != 0;
   v->log = view_keep(r, str_from(ref->name));
   v->status = view_status(r, ref);
   v->message = view_keep(r, buf_view(&r->summary.message));

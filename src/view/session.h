@@ -141,6 +141,7 @@ struct view_session {
   struct str forked_from; /* id of the session that it was forked from, or empty */
   struct str status;      /* running, waiting, stopped, open, or how it ended */
   bool resumable, submitted;
+  bool misnamed;           /* its log has the name of another session's */
   bool newer;              /* a record is of a later version than this program knows */
   struct str resume_flags; /* options that `segue resume` must or can be given, or empty */
   bool asked;              /* a person was asked something, answered or not */

@@ -55,6 +55,12 @@ bool track_read(struct track *t, struct err *err) {
   if (!more && !track_begin(t, err))
     return false;
   t->read = view_reading_go_on(t->view.reading, &t->book, err);
+  if (more && (!t->read || t->book.state == BOOK_DAMAGED)) {
+    /* The records read before may be gone, too. */
+    if (!track_begin(t, err))
+      return false;
+    t->read = view_reading_go_on(t->view.reading, &t->book, err);
+  }
   reader_free_buffer(&t->book.reader);
   t->bytes = bytes;
   t->written = written;

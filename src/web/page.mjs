@@ -79,7 +79,12 @@ function hold(fresh) {
 }
 
 let taking = false;
-let asking = false, again = false, closed = false;
+let asking = false, again = false, closed = false, stale = false;
+
+// The line is read aloud when it changes, so the same words are not written twice.
+function tell(words) {
+  if (line.textContent !== words) line.textContent = words;
+}
 
 // XMLHttpRequest parses the page without running anything in it.
 function refresh() {
@@ -94,14 +99,21 @@ function refresh() {
   ask.onloadend = () => {
     asking = false;
     const fresh = ask.status === 200 && ask.response && ask.response.getElementById('main');
+    const why = !fresh && ask.response?.querySelector('#main [role=alert]');
     if (fresh) {
+      if (stale) tell('');
+      stale = false;
       if (!taking) hold(fresh);
       else document.getElementById('fresh')?.replaceChildren();
       taking = false;
       merge(main(), document.adoptNode(fresh));
     }
+    else if (why) {
+      tell(`This page is out of date: ${why.textContent}.`);
+      stale = true;
+    }
     else if (ask.status === 404 && !ask.response?.getElementById('main')) {
-      line.textContent = 'This window is closed: run segue web again.';
+      tell('This window is closed: run segue web again.');
       closed = true;
     }
     if (again) {
@@ -132,11 +144,11 @@ function listen() {
   stream.addEventListener('rest', () => { // this browser has too many pages open: poll now and then
     leave();
     resting = setInterval(() => { if (!document.hidden) refresh(); }, 5000);
-    line.textContent = 'Many pages are open: this one updates every 5 seconds.';
+    tell('Many pages are open: this one updates every 5 seconds.');
   });
-  stream.onopen = () => { line.textContent = ''; };
+  stream.onopen = () => { if (!stale) tell(''); };
   stream.onerror = () => {
-    line.textContent = 'Not connected: this page may be out of date. If this stays, run segue web again.';
+    tell('Not connected: this page may be out of date. If this stays, run segue web again.');
     if (!stream || stream.readyState !== EventSource.CLOSED) return; // it retries by itself
     leave();
     refresh(); // says so if the window is no longer there
@@ -155,6 +167,8 @@ document.addEventListener('visibilitychange', () => {
 });
 addEventListener('pagehide', leave);
 if (watch) listen();
+// Ages and waits count on while nothing is recorded, and no event tells that a log was removed.
+setInterval(() => { if (stream?.readyState === EventSource.OPEN) refresh(); }, 5000);
 
 // --- actions: only by a button, never by a key or an address ---
 
@@ -181,7 +195,7 @@ async function copy(button) {
     await navigator.clipboard.writeText(button.previousElementSibling.textContent);
     line.textContent = 'Copied.';
   } catch {
-    line.textContent = 'The browser does not allow this page to copy.';
+    tell('The browser does not allow this page to copy.');
   }
 }
 
@@ -193,7 +207,12 @@ document.addEventListener('click', (event) => {
     refresh();
   }
   if (button && 'copy' in button.dataset) copy(button);
+  const link = event.target.closest('#main tbody a, #main article a');
+  if (link) history.replaceState({at: link.getAttribute('href')}, '');
 });
+// Back at a list, keys go on from the row that was opened.
+const opened = history.state?.at;
+if (opened) document.querySelector(`#main a[href="${CSS.escape(opened)}"]`)?.focus({preventScroll: true});
 
 // Turns the fields of an answer with a schema into JSON, with numbers as they were written.
 function answered(fields) {

@@ -96,6 +96,11 @@ void part_damaged(struct html *h, const char *whose, uint64_t sound, struct str 
 }
 
 void part_banner(struct html *h, const struct view_session *v) {
+  if (v->misnamed) {
+    HTML(h, "<p class=banner role=note>");
+    html_printf(h, "This is the log of session %s, under the name of another session.", v->id);
+    HTML(h, "</p>");
+  }
   if (v->chain == VIEW_BAD)
     part_damaged(h, "This log", v->records, v->damage);
   if (v->newer)
@@ -104,6 +109,10 @@ void part_banner(struct html *h, const struct view_session *v) {
 }
 
 /* --- turns --- */
+
+static bool is_at_work(const struct view_session *v) {
+  return str_eq_c(v->status, "running") || str_eq_c(v->status, "waiting");
+}
 
 /* Returns the length of the axis. While a session runs, the axis has room for at most an eighth
  * more, so that finished turns stay in place and need not be redrawn until that room is used up. */
@@ -133,13 +142,18 @@ static void put_span_fill(struct html *h, enum view_span_kind kind, const char *
 }
 
 /* Draws a turn's bar. The box has the proportions of .bar in style.css, so that hatching is not
- * stretched. */
+ * stretched. What is too short to be seen apart from a span of its kind is drawn with it. */
 static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t,
                          const char *id) {
   HTML(h, "<svg class=bar viewBox=\"0 0 1000 86\" preserveAspectRatio=none aria-hidden=true>");
   for (size_t i = 0; i < t->span_count; i++) {
     const struct view_span *s = &t->spans[i];
     long long from = on_axis(v, s->from_ms), to = on_axis(v, s->to_ms);
+    for (; i + 1 < t->span_count && s[1].kind == s->kind; s++, i++) {
+      if (on_axis(v, s[1].from_ms) > to + 2)
+        break;
+      to = on_axis(v, s[1].to_ms) > to ? on_axis(v, s[1].to_ms) : to;
+    }
     HTML(h, "<rect");
     put_span_fill(h, s->kind, id);
     html_attr_printf(h, "x", "%lld", from);
@@ -198,9 +212,12 @@ static void put_span_key(struct html *h, const char *id) {
 }
 
 static void put_number_cell(struct html *h, long long n) {
+  if (n <= 0) {
+    HTML(h, "<td></td>");
+    return;
+  }
   HTML(h, "<td class=n>");
-  if (n > 0)
-    html_printf(h, "%lld", n);
+  html_printf(h, "%lld", n);
   HTML(h, "</td>");
 }
 
@@ -283,17 +300,24 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   }
   HTML(h, "</th><td>");
   put_time_bar(h, v, t, id);
-  html_said(h, t->what);
+  if (t->what.n > 0)
+    html_said(h, t->what);
   HTML(h, "</td><td class=n>");
   buf_clear(&text);
   view_put_time(&text, t->duration_ms);
-  html_text(h, buf_view(&text));
+  if (!t->over && h->now_ms > 0 && is_at_work(v)) /* the records do not say how long by now */
+    part_since(h, t->started_ms);
+  else
+    html_text(h, buf_view(&text));
   HTML(h, "</td>");
   put_number_cell(h, t->files);
   put_number_cell(h, t->spend.input + t->spend.output);
-  HTML(h, "<td class=n>");
   buf_clear(&text);
   view_put_cost(&text, &t->spend);
+  if (text.n > 0)
+    HTML(h, "<td class=n>");
+  else
+    HTML(h, "<td>");
   html_text(h, buf_view(&text));
   HTML(h, "</td><td>");
   html_puts(h, t->doing != NULL && t->leads_to.n > 0 ? "now: " : "");

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,23 @@ FETCH = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
 NAVIGATE = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
 POLICY = {"Content-Security-Policy", "X-Content-Type-Options", "Referrer-Policy",
           "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Cache-Control"}
+
+
+ASKS = """
+name: which
+movements:
+  - name: which
+    ask: {question: Which database is it to be?, choices: [postgres, sqlite]}
+    rules: [{condition: postgres, next: ABORT}, {condition: sqlite, next: COMPLETE}]
+"""
+UNSURE = """
+name: unsure
+provider: script
+movements:
+  - name: one
+    instruction: do it
+    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: ABORT}]
+"""
 
 
 class Window:
@@ -467,6 +485,63 @@ def the_file():
         box.end()
 
 
+def who_acted():
+    """Each act in the window leaves the number of its browser in the record; one on the socket leaves none."""
+    with WebBox() as box:
+        box.serve()
+        first, second = box.window(), box.window()
+        which = box.file("which.yaml", ASKS)
+        unsure = box.file("unsure.yaml", UNSURE)
+        nothing = box.file("unsure.json", json.dumps({"replies": [{"text": "no idea", "times": 0}]}))
+        asked, resumed, plain = [box.submit(which) for _ in "ab"], box.submit(unsure, nothing), box.submit(which)
+        box.until(lambda: len(box.get("/v1/inbox")["inbox"]) == 3, "they do not wait")
+        box.wait_status(resumed, "rule_no_match")
+        expect(second.ask("POST", f"s/{asked[0]}/answer", body={"choice": 2})[0] in (200, 202))
+        expect(first.ask("POST", f"s/{asked[1]}/cancel", body={})[0] in (200, 202))
+        expect(second.ask("POST", f"s/{resumed}/resume", body={"rule": 1})[0] in (200, 202))
+        expect(box.ask("POST", f"/v1/sessions/{plain}/answer", {"choice": 2})[0] in (200, 202))
+        for sid, status in ((asked[0], "complete"), (asked[1], "cancelled"), (resumed, "complete"), (plain, "complete")):
+            box.wait_status(sid, status)
+        log = {sid: records(box.log(sid)) for sid in (*asked, resumed, plain)}
+        by = of_type(log[asked[0]], "answer")[0]["by"]
+        expect(by["window"] == 2 and by["uid"] == os.getuid(), by)
+        expect(of_type(log[resumed], "session_resume")[0]["by"]["window"] == 2, of_type(log[resumed], "session_resume"))
+        expect(of_type(log[asked[1]], "session_end")[0]["message"] == "cancelled by request of browser 1 of the window")
+        expect("window" not in of_type(log[plain], "answer")[0]["by"])
+        expect(b"in the window, browser 2" in box.segue("show", resumed, "one", "--full").stdout)
+        for sid in log:
+            done = box.segue("verify", box.log(sid))
+            expect(done.returncode == 0, done.stdout)
+        box.end()
+
+
+def no_browser():
+    """A browser that fails is told of, with and without a daemon; Ctrl-C leaves no file behind."""
+    def files(box):
+        return [n for n in os.listdir(box.dir + "/run") + os.listdir(box.dir + "/tmp") if n.endswith(".html")]
+    with WebBox() as box:
+        os.makedirs(box.logs)
+        for words in ((), ("--logs", box.logs)):
+            if not words:
+                box.serve()
+            for script, how in (("exit 3", b"ended with status 3"), ("kill -9 $$", b"was ended by signal 9")):
+                opener = box.file("browser", f"#!/bin/sh\n{script}\n")
+                os.chmod(opener, 0o700)
+                done = box.segue("web", *words, env={"BROWSER": opener}, timeout=20)
+                expect(done.returncode != 0 and how in done.stderr and b"segue web --no-open" in done.stderr, words, done.stderr)
+                expect(files(box) == [], words, files(box))
+            opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec sleep 5\n")
+            process = box.start("web", *words, env={"BROWSER": opener})
+            box.until(lambda: os.path.exists(box.dir + "/begun"), "no browser")
+            expect(len(files(box)) == 1, words, files(box))
+            process.send_signal(signal.SIGINT)
+            status = process.wait(20)
+            expect(status == (0 if words else -signal.SIGINT), words, status)
+            expect(files(box) == [], words, files(box))
+            os.unlink(box.dir + "/begun")
+        box.end()
+
+
 if __name__ == "__main__":
     sys.exit(main([off_by_default, proxy, codes, browsers_are_bounded, door, read_only, other_users, bounds,
-                   many_pages, other_origin, rebound, the_file]))
+                   many_pages, other_origin, rebound, the_file, who_acted, no_browser]))

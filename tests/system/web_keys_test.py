@@ -83,6 +83,32 @@ def every_key():
         process.wait()
 
 
+def back_to_row():
+    """Back at a list, the keys go on from the row that was opened."""
+    with Box() as box:
+        for task in ("a heron", "a bee", "a cow"):
+            session(box, task=task)
+        process, url = alone(box)
+        with browser.Browser() as b:
+            enter(b, url)
+            ids = b.run("return [...document.querySelectorAll('#main tbody tr')].map(r => r.id)")
+            for keys, title, back in ((("j", "j", "Enter"), "Session ", ids[1]), (("j", "Enter"), "Session ", ids[2])):
+                b.press(*keys)
+                b.wait(AT, title)
+                b.press("u")
+                b.wait(AT, "Sessions")
+                b.wait(FOCUS.replace("return", "return (") + f") == '{back}'")
+            b.press("Enter")
+            b.wait(AT, "Session ")
+            b.press("j", "j", "Enter")
+            b.wait(AT, "Turn 2")
+            b.press("u")
+            b.wait(AT, "Session ")
+            b.wait(FOCUS.replace("return", "return (") + ") == 'r2'")
+        process.terminate()
+        process.wait()
+
+
 def inbox_by_keys():
     """j k move between what waits, too, and Enter opens it."""
     with Box() as box:
@@ -223,4 +249,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([every_key, inbox_by_keys, records_by_keys, tab_alone, hundred_merges, copied]))
+    sys.exit(main([every_key, back_to_row, inbox_by_keys, records_by_keys, tab_alone, hundred_merges, copied]))

@@ -2,6 +2,8 @@
 """A page beside a session that runs: words and tools as they come, many tabs, a daemon that is killed."""
 import http.client
 import json
+import os
+import re
 import signal
 import sys
 import time
@@ -112,6 +114,31 @@ def often():
         box.end()
 
 
+def ages():
+    """While nothing is recorded, what a page says of time goes on; when its log is gone, it says so until it is back."""
+    with WebBox() as box, browser.Browser() as b:
+        box.serve()
+        workflow, scenario = simple(box, 120000)
+        sid = box.submit(workflow, scenario)
+        box.wait_status(sid, "running")
+        root = enter(b, box.code())
+        b.open(root + f"s/{sid}/")
+        call = "return document.getElementById('main').innerText.match(/attempt 1, for ([0-9]+)/)?.[1]"
+        first = int(b.wait(call))
+        expect(first < 4, first)
+        b.wait(call + " >= 4")
+        expect(re.search("^since [0-9]+ s$", b.run("return document.querySelector('#r1 td.n + td.n, #r1 time').innerText")), b.run(
+            "return document.getElementById('r1').innerText"))
+        path = box.log(sid)
+        os.rename(path, path + ".1")
+        line = "return document.getElementById('line').textContent"
+        b.wait(line + ".startsWith('This page is out of date: there is no session')")
+        os.rename(path + ".1", path)
+        b.wait(line + " == ''")
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
 def killed():
     """A daemon that is killed and started again: the page says so, and that it is to be opened anew."""
     with WebBox() as box:
@@ -136,4 +163,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([words, tabs, often, killed]))
+    sys.exit(main([words, tabs, often, ages, killed]))

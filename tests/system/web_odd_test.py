@@ -185,6 +185,33 @@ def damaged():
         box.end()
 
 
+def replaced():
+    """A log that is replaced while it is looked at is read anew: nothing that was read before stands as proven."""
+    with WebBox() as box:
+        path = session(box, task="look at the ant")
+        sid, other = records(path)[0]["session"], session(box, task="look at the bee and at all the other bees")
+        with open(path, "rb") as f:
+            good = f.read()
+        with open(other, "rb") as f:
+            longer = f.read()
+        box.serve()
+        window = box.window()
+        for data in (longer, os.urandom(len(good) * 2)):
+            for of in ("", "1", "records"):
+                expect(page(window, f"s/{sid}/")[0] == 200)
+                with open(path + ".new", "wb") as f:
+                    f.write(data)
+                os.rename(path + ".new", path)
+                status, body = page(window, f"s/{sid}/{of}")
+                expect(b"the ant" not in body and BANNER not in body, of, status, body[-2000:])
+                expect(status == 404 or b"under the name of another session" in body, of, status, body[-2000:])
+                with open(path, "wb") as f:
+                    f.write(good)
+                status, body = page(window, f"s/{sid}/{of}")
+                expect(status == 200 and BANNER not in body, of, status, body[-2000:])
+        box.end()
+
+
 def newer():
     """A log of a later version is shown as far as it is known, and the page and the report say so."""
     with WebBox() as box:
@@ -226,4 +253,4 @@ def killed():
 
 
 if __name__ == "__main__":
-    sys.exit(main([addresses, bodies, long_open, damaged, newer, killed]))
+    sys.exit(main([addresses, bodies, long_open, damaged, replaced, newer, killed]))

@@ -764,6 +764,8 @@ def large():
             b.open(root + "s/" + sid + "/")
             b.wait(READY)
             expect("Turns 101 to 300 of 300" in text(b), text(b)[:900])
+            sent = b.run("return performance.getEntriesByType('navigation')[0].decodedBodySize")
+            expect(sent <= 120 * 1024, sent)
             b.open(root + "s/" + sid + "/?from=50")
             expect("Turns 50 to 249 of 300" in text(b), text(b)[:900])
             expect(b.run("return document.querySelectorAll('*').length") < 10_000)

@@ -7,17 +7,23 @@
 #include "host/config.h"
 #include "host/day_book.h"
 #include "host/paths.h"
+#include "os/clock.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { CODE_LIFE_MS = LIMIT_WINDOW_CODE_MS };
+enum {
+  CODE_LIFE_MS = LIMIT_WINDOW_CODE_MS,
+  FAILS_WITHIN_MS = 1000, /* a browser that cannot open the file; one that can may stay */
+};
 
 static const struct cli_option options[] = {
     {"read-only", 'r', NULL, "let the browser look, but change nothing", false},
@@ -67,18 +73,58 @@ static bool has_display(void) {
          getenv("BROWSER") != NULL;
 }
 
-static bool start_browser(const char *path) {
+static bool start_browser(const char *path, pid_t *pid) {
   const char *browser = getenv("BROWSER");
   char program[256];
-  pid_t pid;
   (void)snprintf(program, sizeof program, "%s", browser && browser[0] ? browser : "xdg-open");
   char *argv[] = {program, (char *)(uintptr_t)path, NULL};
-  return posix_spawnp(&pid, program, NULL, NULL, argv, environ) == 0;
+  return posix_spawnp(pid, program, NULL, NULL, argv, environ) == 0;
+}
+
+/* Waits so long, or until the browser fails or a signal wants to end this program, whose file is
+ * removed first. Returns that signal, or 0; *status: of a browser that ended. leaves: any end of it
+ * is enough. Signals are blocked only after the browser's start: it would inherit that. */
+static int web_await(pid_t pid, uint64_t for_ms, bool leaves, int *status) {
+  const uint64_t until_ms = clock_mono_ms() + for_ms;
+  const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+  sigset_t set, before;
+  int got = 0;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (size_t i = 0; i < ARRAY_LEN(endings); i++)
+    sigaddset(&set, endings[i]);
+  (void)sigprocmask(SIG_BLOCK, &set, &before);
+  for (;;) {
+    if (pid > 0 && waitpid(pid, status, WNOHANG) == pid)
+      pid = 0;
+    uint64_t now_ms = clock_mono_ms();
+    if (now_ms >= until_ms || (pid == 0 && (leaves || *status != 0)))
+      break;
+    const long left_ms = (long)(until_ms - now_ms);
+    const struct timespec left = {left_ms / 1000, left_ms % 1000 * 1000000};
+    got = sigtimedwait(&set, NULL, &left);
+    if (got > 0 && got != SIGCHLD)
+      break;
+    got = 0;
+  }
+  (void)sigprocmask(SIG_SETMASK, &before, NULL);
+  return got;
+}
+
+static bool web_failed(int status, struct err *err) {
+  char how[64];
+  if (WIFSIGNALED(status))
+    (void)snprintf(how, sizeof how, "was ended by signal %d", WTERMSIG(status));
+  else
+    (void)snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
+  return err_set(err, ERR_NOT_FOUND,
+                 "the browser %s: run segue web --no-open and open the address that it prints",
+                 how);
 }
 
 /* Prints the way in, or opens it. `path` then is the file that is to be removed later. */
 static bool web_show(const struct cli_args *args, const char *url, const char *code,
-                     struct buf *path, struct err *err) {
+                     struct buf *path, pid_t *pid, struct err *err) {
   if (cli_flag(args, "no-open") || !has_display()) {
     printf("%s#%s\n", url, code);
     fflush(stdout);
@@ -87,7 +133,7 @@ static bool web_show(const struct cli_args *args, const char *url, const char *c
   }
   if (!web_file(url, code, path, err))
     return false;
-  if (start_browser(path->p)) {
+  if (start_browser(path->p, pid)) {
     fprintf(stderr, "segue web: %s (if no browser opens: segue web --no-open)\n", url);
     return true;
   }
@@ -103,6 +149,8 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
   bool revoke = cli_flag(args, "revoke");
   struct client_reply reply = {0};
   struct buf path = {0};
+  pid_t pid = 0;
+  int ended = 0, signal = 0;
   json_t *body = json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
   bool asked = client_ask(cli_value(args, "socket"), "POST", "/v1/web/codes", body, &reply, err);
   json_decref(body);
@@ -117,12 +165,17 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
   const char *code = json_string_value(json_at(reply.value, "code"));
   if (revoke)
     fputs("segue web: all browsers are signed out\n", stderr);
-  else if (url == NULL || code == NULL || !web_show(args, url, code, &path, err))
+  else if (url == NULL || code == NULL || !web_show(args, url, code, &path, &pid, err))
     status = cli_fail("web", err);
-  if (path.n > 0) { /* a browser has read it by now */
-    (void)sleep(CODE_LIFE_MS / 1000 / 6);
+  if (path.n > 0) { /* a browser has read it by then */
+    if (pid > 0)
+      signal = web_await(pid, CODE_LIFE_MS / 6, false, &ended);
     (void)unlink(path.p);
   }
+  if (signal > 0)
+    (void)raise(signal);
+  if (ended != 0 && !web_failed(ended, err))
+    status = cli_fail("web", err);
   buf_deinit(&path);
   client_reply_deinit(&reply);
   return status;
@@ -133,8 +186,15 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
 static bool web_show_alone(void *ctx, const char *url, const char *code, struct err *err) {
   struct web *web = ctx;
   char shown[STORE_SHOWN_BYTES];
-  if (!web_show(web->args, url, code, &web->path, err))
+  pid_t pid = 0;
+  int ended = 0;
+  if (!web_show(web->args, url, code, &web->path, &pid, err))
     return false;
+  int signal = pid > 0 ? web_await(pid, FAILS_WITHIN_MS, true, &ended) : 0;
+  if (signal > 0)
+    (void)raise(signal); /* the loop takes it */
+  if (ended != 0)
+    return web_failed(ended, err);
   fprintf(stderr, "segue web: shows ");
   cli_put_safe(stderr, store_shown(web->where, shown));
   fputs(" until Ctrl-C, and changes nothing\n", stderr);

@@ -409,6 +409,8 @@ static void post_enter(void *ctx, struct server_request *r) {
 
 static void post_act(struct window *w, struct server_request *r, const char *what) {
   char id[STORE_ID_BYTES];
+  const struct gate_browser *browser = who(w, r);
+  server_set_browser(r, browser != NULL ? browser->number : 0);
   if (w->options.act == NULL)
     server_problem(r, 409, NULL, "no daemon is running here: this page cannot change anything");
   else if (take_id(w, r, id))
