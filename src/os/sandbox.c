@@ -115,7 +115,8 @@ struct sandbox *sandbox_bwrap_new(const char *bwrap, const struct sandbox_plan *
     return NULL;
   }
   struct arena *arena;
-  struct sandbox *s = sandbox_of_words(SHIM_FILTER | SHIM_NAMESPACES, &arena);
+  unsigned held = SHIM_FILTER | SHIM_NAMESPACES | (plan->no_internet ? SHIM_EMPTY_NETWORK : 0);
+  struct sandbox *s = sandbox_of_words(held, &arena);
   s->words = sandbox_bwrap_words(arena, bwrap, plan, cwd);
   return s;
 }

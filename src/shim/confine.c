@@ -118,6 +118,11 @@ static void filter_sockets(struct filter_code *p) {
     bool named = (p->held & SHIM_NO_SOCKETS) == 0;
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 2, 0); /* lists interfaces */
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, named ? AF_UNIX : AF_NETLINK, 1, 0);
+  } else if (p->held & SHIM_EMPTY_NETWORK) { /* AF_VSOCK leads to the host of a virtual machine */
+    static const uint32_t held_families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+    const uint8_t n = sizeof held_families / sizeof held_families[0];
+    for (uint8_t i = 0; i < n; i++)
+      filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, held_families[i], n - i, 0);
   } else {
     filter_put(p, BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 0, 1);
   }
@@ -204,7 +209,7 @@ static void filter_rules(struct filter_code *p) {
   filter_add(p, (struct filter_rule){.call = SYS_io_uring_setup, .how = NOT_THERE});
   filter_add(p, (struct filter_rule){.call = SYS_ioctl, .how = NO_TYPING});
   filter_add(p, (struct filter_rule){.call = SYS_prlimit64, .how = OWN_LIMITS});
-  if (p->held & (SHIM_NO_INTERNET | SHIM_NO_SOCKETS))
+  if (p->held & (SHIM_NO_INTERNET | SHIM_NO_SOCKETS | SHIM_EMPTY_NETWORK))
     filter_add(p, (struct filter_rule){.call = SYS_socket, .how = SOME_SOCKETS});
   if (p->held & SHIM_NAMESPACES)
     return;

@@ -56,7 +56,8 @@ enum shim_held {
   /* The program is podman or docker and makes the container SHIM_CONTAINER. It may gain privileges;
    * what it leaves of the container is removed. */
   SHIM_CONTAINED = 256,
-  SHIM_LIMITED = 64, /* the group sets limits: no program starts outside it */
+  SHIM_EMPTY_NETWORK = 512, /* with FILTER: no sockets but those that a network namespace holds */
+  SHIM_LIMITED = 64,        /* the group sets limits: no program starts outside it */
 };
 
 enum shim_message_type {

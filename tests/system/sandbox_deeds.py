@@ -82,6 +82,12 @@ def has_more():
     return any(int(fd) > 2 and is_open(fd) for fd in os.listdir("/proc/self/fd"))
 
 
+def by_vsock():
+    """The way to the host of a virtual machine, which belongs to no network."""
+    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM).close()
+    return True
+
+
 def inherited():
     for fd in range(3, 64):
         try:
@@ -283,6 +289,7 @@ DEEDS = {
     "read segue's memory": lambda: memory(AT["segue"]),
     "open IPv4": lambda: reach(socket.AF_INET, ("127.0.0.1", AT["port"])),
     "open IPv6": lambda: reach(socket.AF_INET6, ("::1", AT["port6"])),
+    "make a socket to the host": by_vsock,
     "send UDP": lambda: reach(socket.AF_INET, ("127.0.0.1", AT["udp"]), socket.SOCK_DGRAM),
     "send UDP by IPv6": lambda: reach(socket.AF_INET6, ("::1", AT["udp6"]), socket.SOCK_DGRAM),
     "ask DNS": ask_dns,

@@ -42,7 +42,7 @@ DONE = {
     "change a key's mode": "off guard strict", "change times beside the workspace": "off guard strict",
     "watch a folder": "off guard strict", "limit itself": "all",
     "open IPv4": "network", "open IPv6": "network", "send UDP": "network", "send UDP by IPv6": "network",
-    "ask DNS": "network", "listen": "network",
+    "ask DNS": "network", "listen": "network", "make a socket to the host": "network",
     "write in the workspace": "all", "write to its own folder": "all", "keep its own state": "all",
     "read the system": "all", "run a program": "all", "trace its own child": "all",
     "stay behind": "all",  # and is ended: see below
