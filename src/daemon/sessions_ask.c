@@ -216,7 +216,9 @@ void sessions_answer(struct sessions *ss, struct daemon_entry *e, struct entry_a
   bool ok = false;
   sessions_free_dead(ss);
   ask->question = 0;
-  if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN || e->state == ENTRY_OPENING) {
+  if (e->state == ENTRY_WRITING && e->answering) {
+    (void)err_set(&err, ERR_LOCKED, "another answer to it is being recorded right now: look again");
+  } else if (e->state == ENTRY_WRITING || e->state == ENTRY_BROKEN || e->state == ENTRY_OPENING) {
     (void)err_set(&err, ERR_LOCKED, "it is being written right now: try again");
   } else if (ss->shared && e->session != NULL &&
              session_core(e->session)->status == SESSION_STOPPED) {

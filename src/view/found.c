@@ -76,6 +76,13 @@ static void keep_hit(struct finding *f, const char *text, size_t text_n, size_t 
       .after = excerpt(found, text, end, until)};
 }
 
+static bool has_another(const char *from, const char *end, const char *needle) {
+  for (; from < end; from += strlen(from) + 1)
+    if (strcasestr(from, needle) != NULL)
+      return true;
+  return false;
+}
+
 static void find_in_text(struct finding *f, const char *text, size_t n) {
   size_t hits = 0;
   for (const char *from = text; from < text + n && hits < HITS_A_TEXT;) {
@@ -87,6 +94,8 @@ static void find_in_text(struct finding *f, const char *text, size_t n) {
     keep_hit(f, text, n, (size_t)(at - text));
     hits++;
     from = at + f->n;
+    if (hits == HITS_A_TEXT && !f->found->more)
+      f->found->hits[f->found->count - 1].more = has_another(from, text + n, f->needle);
   }
 }
 
@@ -211,6 +220,8 @@ json_t *view_found_json(const struct view_found *found) {
     json_put(one, "before", json_text(hit->before));
     json_put(one, "found", json_text(hit->that));
     json_put(one, "after", json_text(hit->after));
+    if (hit->more)
+      json_put(one, "more", json_true());
     json_array_append_new(list, one);
     buf_deinit(&place);
   }

@@ -17,6 +17,7 @@ struct view_hit {
   struct str place;               /* JSON Pointer of the text: "/text" */
   size_t offset;                  /* byte in that text */
   struct str before, that, after; /* the line around it, cut */
+  bool more;                      /* the last that is listed of a text in which there are more */
 };
 
 struct view_found {

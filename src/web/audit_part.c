@@ -118,7 +118,9 @@ static void put_share(struct html *h, double share) {
   HTML(h, "<td class=n>");
   html_printf(h, "%.1f %%", 100 * share);
   HTML(h, "</td><td><svg class=bar viewBox=\"0 0 1000 10\" preserveAspectRatio=none "
-          "aria-hidden=true><rect class=share height=10");
+          "aria-hidden=true");
+  part_bare_size(h, 192, 17);
+  HTML(h, "><rect class=share height=10");
   html_attr_printf(h, "width", "%.0f", 1000 * share);
   HTML(h, " /></svg></td>");
 }

@@ -96,7 +96,9 @@ void part_methods_key(struct html *h) {
              {STAGE_HUMAN, "by a person"},    {SKIM_NO_RULE, "by nothing"}};
   HTML(h, "<p class=\"key dim\">Judgments were decided: ");
   for (size_t i = 0; i < sizeof key / sizeof *key; i++) {
-    HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true><rect width=1 height=1");
+    HTML(h, "<span><svg viewBox=\"0 0 1 1\" aria-hidden=true");
+    part_bare_size(h, 14, 14);
+    HTML(h, "><rect width=1 height=1");
     HTML_ATTR(h, "class", str_from(method_class(key[i].method)));
     HTML(h, " /></svg>");
     html_puts(h, key[i].words);

@@ -170,6 +170,13 @@ void part_when_cell(struct html *h, int64_t real_ms) {
   buf_deinit(&age);
 }
 
+void part_bare_size(struct html *h, int width, int height) {
+  if (h->root != NULL)
+    return;
+  html_attr_printf(h, "width", "%d", width);
+  html_attr_printf(h, "height", "%d", height);
+}
+
 void part_since(struct html *h, int64_t real_ms) {
   if (h->now_ms == 0 || real_ms > h->now_ms)
     put_full(h, real_ms, "since ");

@@ -137,7 +137,7 @@ static void put_hit(struct html *h, const struct view_hit *hit) {
   part_copy(h, buf_view(&number));
   HTML(h, "<br><span class=dim>");
   html_said(h, hit->type);
-  html_printf(h, ", byte %zu", hit->offset);
+  html_printf(h, ", byte %zu%s", hit->offset, hit->more ? "; more of them in this text" : "");
   HTML(h, "</span></td><td class=said><bdi>");
   html_text(h, hit->before);
   HTML(h, "<mark>");

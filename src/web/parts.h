@@ -18,6 +18,9 @@ void part_end_file(struct html *h);
 void part_begin_page(struct html *h, struct str title, const char *watch);
 void part_end_page(struct html *h);
 
+/* Gives a drawing its size in a file, which may be read without its style. */
+void part_bare_size(struct html *h, int width, int height);
+
 /* Writes a time as an age, with the full time in a tooltip; in a file, and for a future time, in
  * full. */
 void part_when(struct html *h, int64_t real_ms);

@@ -135,6 +135,8 @@ static void rails_put_edge(struct html *h, const struct rails *r, const struct r
     HTML(h, "<g class=taken><path");
   else
     HTML(h, "<g class=never><path");
+  if (h->root == NULL) /* a file may be read without its style */
+    HTML(h, " fill=none stroke=black");
   if (is_straight(e)) {
     html_attr_printf(h, "d", "M%d %dV%d", x, from + DOT, to - DOT);
     HTML(h, " />");

@@ -145,7 +145,9 @@ static void put_span_fill(struct html *h, enum view_span_kind kind, const char *
  * stretched. What is too short to be seen apart from a span of its kind is drawn with it. */
 static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t,
                          const char *id) {
-  HTML(h, "<svg class=bar viewBox=\"0 0 1000 86\" preserveAspectRatio=none aria-hidden=true>");
+  HTML(h, "<svg class=bar viewBox=\"0 0 1000 86\" preserveAspectRatio=none aria-hidden=true");
+  part_bare_size(h, 192, 17);
+  HTML(h, ">");
   for (size_t i = 0; i < t->span_count; i++) {
     const struct view_span *s = &t->spans[i];
     long long from = on_axis(v, s->from_ms), to = on_axis(v, s->to_ms);
@@ -189,6 +191,8 @@ static void put_hatch(struct html *h, enum view_span_kind kind, const char *id) 
   HTML(h, "<pattern width=30 height=30 patternUnits=userSpaceOnUse");
   html_attr_printf(h, "id", "%shatch-%s", id, view_span_name(kind));
   html_attr_printf(h, "class", "hatch %s", view_span_name(kind));
+  if (h->root == NULL)
+    HTML(h, " stroke=black stroke-width=8");
   HTML(h, ">");
   put_hatch_lines(h, kind);
   HTML(h, "</pattern>");
@@ -200,7 +204,9 @@ static void put_span_key(struct html *h, const char *id) {
                                                      "waiting for a person"};
   HTML(h, "<p class=\"key dim\">");
   for (int i = 0; i < VIEW_SPAN_KINDS; i++) {
-    HTML(h, "<span><svg viewBox=\"0 0 86 86\" aria-hidden=true>");
+    HTML(h, "<span><svg viewBox=\"0 0 86 86\" aria-hidden=true");
+    part_bare_size(h, 14, 14);
+    HTML(h, ">");
     put_hatch(h, (enum view_span_kind)i, id);
     HTML(h, "<rect width=86 height=86");
     put_span_fill(h, (enum view_span_kind)i, id);

@@ -34,7 +34,7 @@ TAGS = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "class", "id", "href", "title",
               "scope", "aria-label", "aria-hidden", "role", "tabindex", "colspan", "rowspan",
               "viewbox", "preserveaspectratio", "x", "y", "width", "height", "d", "cx", "cy", "r",
-              "fill", "patternunits"}
+              "fill", "stroke", "stroke-width", "patternunits"}
 
 
 class Page(html.parser.HTMLParser):
@@ -269,6 +269,12 @@ def in_a_browser():
                 expect(wide <= 0, "the page scrolls sideways by", wide, "at", width)
                 found = b.violations(axe) if axe else []
                 expect(found == [], width, dark, word, found)
+            # without its style no drawing is larger than a line, or a filled block
+            tall = b.run("""for (const s of document.querySelectorAll('style')) s.remove();
+                return [...document.querySelectorAll('svg:not(.drawing svg), .drawing path:not(.tip)')].filter((e) =>
+                    e.tagName == 'svg' ? e.getBoundingClientRect().height > 30 : getComputedStyle(e).fill != 'none')
+                  .map((e) => e.outerHTML.slice(0, 90))""")
+            expect(tall == [], word, tall)
         return None if axe else "without axe: no axe.min.js (SEGUE_AXE), and npm does not bring it"
 
 

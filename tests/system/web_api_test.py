@@ -8,6 +8,7 @@ import urllib.parse
 from daemon import Connection, DaemonBox, simple
 from report_cli_test import long_session, session
 from support import expect, main, of_type, records
+from web_gate_test import WebBox
 
 
 def quote(text):
@@ -142,7 +143,7 @@ def pieces():
 
 def found():
     """A text is found in every text of the log, in blobs too, with its place; case does not matter."""
-    with DaemonBox() as box:
+    with WebBox() as box:
         big = "y" * 100_000 + " \u30ad\u30e5\u30fc Needle/\"q\" end"
         path = session(box, task="a NEEDLE/\"q\" here a\u202eb \u2028 \u00e9\u0085", said=(big + "\n[WORK:1]", "fine\n[CHECK:1]"))
         log = records(path)
@@ -161,6 +162,11 @@ def found():
             expect(box.get(f"{of}/find?text={quote(odd)}")["found"], odd)
         expect(box.get(f"{of}/find?text=nowhere")["found"] == [])
         expect(box.get(f"{of}/find?text=e")["more"] is True)
+        for words, more in (("y", True), ("yy yyy yy y", False), ("needle", False)):
+            in_big = [hit for hit in box.get(f"{of}/find?text={quote(words)}")["found"] if hit["ref"] == f"{end}#/text"]
+            expect([hit for hit in in_big if "more" in hit] == (in_big[4:] if more else []) and len(in_big) <= 5, words, in_big)
+        page = box.window().ask("GET", f"s/{log[0]['session']}/find?q=y")[2]
+        expect(b"; more of them in this text" in page)
         box.check_all()
         box.end()
 
