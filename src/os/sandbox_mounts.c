@@ -1,77 +1,27 @@
-/* Finds other names of hidden folders in the list of mounts. */
+/* Finds other names of hidden folders in the list of mounts.
+ *
+ * DESIGN. The list says of each mount which path of its file system is seen where. So a hidden path
+ * is first turned into such a path, by the mount that it lies in; then each other mount of the same
+ * file system is compared with it, by name alone. No mount is looked at, so a dead server is not
+ * asked, and it does not matter whether files report the device of their mount (btrfs). */
 #include "os/sandbox_mounts.h"
 
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <unistd.h>
 
-struct identity {
-  dev_t device;
-  ino_t inode;
+struct mount {
+  char *device, *root, *point; /* "8:1", the path within its file system, where that is seen */
 };
 
-struct identities {
-  struct identity *items;
+struct mount_list {
+  struct mount *items;
   size_t n, room;
 };
-
-static bool identity_of(const char *path, struct identity *out) {
-  struct stat st;
-  int fd = open(path, O_PATH | O_CLOEXEC);
-  bool ok = fd >= 0 && fstat(fd, &st) == 0;
-  if (fd >= 0)
-    (void)close(fd);
-  if (ok)
-    *out = (struct identity){st.st_dev, st.st_ino};
-  return ok;
-}
-
-static bool identities_have(const struct identities *set, struct identity one) {
-  for (size_t i = 0; i < set->n; i++)
-    if (set->items[i].device == one.device && set->items[i].inode == one.inode)
-      return true;
-  return false;
-}
-
-/* Adds a path and each folder above it. */
-static void identities_add(struct identities *set, const char *hidden) {
-  char path[PATH_MAX];
-  if (snprintf(path, sizeof path, "%s", hidden) >= (int)sizeof path)
-    return;
-  for (;;) {
-    struct identity one;
-    if (identity_of(path, &one)) {
-      if (identities_have(set, one))
-        return; /* and everything above is there, too */
-      if (set->n == set->room) {
-        set->room = set->room ? set->room * 2 : 32;
-        set->items = xrealloc(set->items, set->room * sizeof *set->items);
-      }
-      set->items[set->n++] = one;
-    }
-    char *slash = strrchr(path, '/');
-    if (slash == NULL || path[1] == '\0')
-      return;
-    slash[slash == path] = '\0';
-  }
-}
-
-/* Returns true if one of `hides` is known by the name `path`, or by a name below it. */
-static bool is_first_name(const char *const *hides, const char *path) {
-  size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path);
-  for (size_t i = 0; hides[i] != NULL; i++)
-    if (strncmp(hides[i], path, n) == 0 && (hides[i][n] == '/' || hides[i][n] == '\0'))
-      return true;
-  return false;
-}
 
 /* Decodes \040 and the like: the kernel escapes space, tab, newline and backslash. */
 static void unescape(char *text) {
@@ -87,46 +37,120 @@ static void unescape(char *text) {
   *to = '\0';
 }
 
-static bool on_known_device(const struct identities *set, const char *device) {
-  unsigned number[2];
-  if (sscanf(device, "%u:%u", &number[0], &number[1]) != 2)
+/* Takes a line "36 35 98:0 /root /where ...". */
+static void mount_list_add(struct mount_list *list, char *line) {
+  enum { DEVICE = 2, ROOT, POINT, FIELDS };
+  char *fields[FIELDS], *rest = NULL;
+  fields[0] = strtok_r(line, " ", &rest);
+  for (size_t i = 1; i < FIELDS; i++)
+    fields[i] = fields[i - 1] ? strtok_r(NULL, " ", &rest) : NULL;
+  if (fields[POINT] == NULL)
+    return;
+  unescape(fields[ROOT]);
+  unescape(fields[POINT]);
+  if (list->n == list->room) {
+    list->room = list->room ? list->room * 2 : 64;
+    list->items = xrealloc(list->items, list->room * sizeof *list->items);
+  }
+  list->items[list->n++] =
+      (struct mount){xstrdup(fields[DEVICE]), xstrdup(fields[ROOT]), xstrdup(fields[POINT])};
+}
+
+static struct mount_list mount_list_read(void) {
+  struct mount_list list = {0};
+  char *line = NULL;
+  size_t room = 0;
+  FILE *file = fopen("/proc/self/mountinfo", "re");
+  while (file != NULL && getline(&line, &room, file) > 0)
+    mount_list_add(&list, line);
+  if (file != NULL)
+    (void)fclose(file);
+  free(line);
+  return list;
+}
+
+static void mount_list_deinit(struct mount_list *list) {
+  for (size_t i = 0; i < list->n; i++) {
+    free(list->items[i].device);
+    free(list->items[i].root);
+    free(list->items[i].point);
+  }
+  free(list->items);
+}
+
+/* Returns what follows `above` in `path`: "" or "/...", or NULL if the path is elsewhere. */
+static const char *path_below(const char *path, const char *above) {
+  size_t n = strcmp(above, "/") == 0 ? 0 : strlen(above);
+  bool below = strncmp(path, above, n) == 0 && (path[n] == '/' || path[n] == '\0');
+  return below ? path + n : NULL;
+}
+
+/* Writes the path without symbolic links, also of one whose end does not exist yet. */
+static bool path_resolve(const char *path, char real[PATH_MAX]) {
+  char start[PATH_MAX];
+  if (snprintf(start, sizeof start, "%s", path) >= (int)sizeof start)
     return false;
-  for (size_t i = 0; i < set->n; i++)
-    if (set->items[i].device == makedev(number[0], number[1]))
+  while (realpath(start, real) == NULL) {
+    char *slash = strrchr(start, '/');
+    if (slash == NULL || slash == start)
+      return false;
+    *slash = '\0';
+  }
+  size_t n = strcmp(real, "/") == 0 ? 0 : strlen(real);
+  return snprintf(real + n, PATH_MAX - n, "%s", path + strlen(start)) < (int)(PATH_MAX - n);
+}
+
+/* Finds the mount that a path is seen through: the innermost one, and of those the last. */
+static const struct mount *mount_of(const struct mount_list *list, const char *path) {
+  const struct mount *found = NULL;
+  for (size_t i = 0; i < list->n; i++) {
+    const struct mount *m = &list->items[i];
+    if (path_below(path, m->point) != NULL &&
+        (found == NULL || strlen(m->point) >= strlen(found->point)))
+      found = m;
+  }
+  return found;
+}
+
+/* Returns true if one of `hides` is known by the name `path` or by a name below it, or hides it. */
+static bool is_first_name(const char *const *hides, const char *path) {
+  for (size_t i = 0; hides[i] != NULL; i++)
+    if (path_below(hides[i], path) != NULL || path_below(path, hides[i]) != NULL)
       return true;
   return false;
 }
 
-/* Reads a line "36 35 98:0 /root /where ...". Only mounts of a hidden path's own device are looked
- * at, so that a dead server is not asked. */
-static void look_at_mount(const struct identities *set, const char *const *hides, char *line,
-                          void (*each)(void *ctx, const char *path), void *ctx) {
-  char *rest = NULL, *field = strtok_r(line, " ", &rest), *device = NULL;
-  for (int i = 0; field != NULL && i < 4; i++) {
-    if (i == 2)
-      device = field;
-    field = strtok_r(NULL, " ", &rest);
-  }
-  if (field == NULL || device == NULL || !on_known_device(set, device))
-    return;
-  struct identity one;
-  unescape(field);
-  if (!is_first_name(hides, field) && identity_of(field, &one) && identities_have(set, one))
-    each(ctx, field);
+/* Writes what the mounts of its file system call a hidden path. NULL: nothing is known of it. */
+static const struct mount *hidden_within(const struct mount_list *list, const char *hidden,
+                                         char within[PATH_MAX]) {
+  char real[PATH_MAX];
+  if (!path_resolve(hidden, real))
+    return NULL;
+  const struct mount *m = mount_of(list, real);
+  if (m == NULL)
+    return NULL;
+  const char *root = strcmp(m->root, "/") == 0 ? "" : m->root;
+  int n = snprintf(within, PATH_MAX, "%s%s", root, path_below(real, m->point));
+  return n < PATH_MAX ? m : NULL;
 }
 
 void sandbox_other_names(const char *const *hides, void (*each)(void *ctx, const char *path),
                          void *ctx) {
-  struct identities set = {0};
-  char *line = NULL;
-  size_t room = 0;
-  FILE *mounts = fopen("/proc/self/mountinfo", "re");
-  for (size_t i = 0; mounts != NULL && hides[i] != NULL; i++)
-    identities_add(&set, hides[i]);
-  while (mounts != NULL && getline(&line, &room, mounts) > 0)
-    look_at_mount(&set, hides, line, each, ctx);
-  if (mounts != NULL)
-    (void)fclose(mounts);
-  free(line);
-  free(set.items);
+  struct mount_list list = mount_list_read();
+  bool *told = xcalloc(list.n + 1, sizeof *told);
+  char within[PATH_MAX];
+  for (size_t i = 0; hides[i] != NULL; i++) {
+    const struct mount *own = hidden_within(&list, hides[i], within);
+    for (size_t k = 0; own != NULL && k < list.n; k++) {
+      const struct mount *m = &list.items[k];
+      if (told[k] || strcmp(m->device, own->device) != 0 ||
+          (path_below(within, m->root) == NULL && path_below(m->root, within) == NULL) ||
+          is_first_name(hides, m->point))
+        continue;
+      told[k] = true;
+      each(ctx, m->point);
+    }
+  }
+  free(told);
+  mount_list_deinit(&list);
 }

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /* Landlock's rules apply to folders, not to their names: a rule for a second name is a rule for the
- * folder. So every other name under which a hidden path, or a folder above one, can be reached must
- * be hidden too; what is not secret there is reached by its first name. Calls `each` with the
- * absolute path of every such name. Knows nothing of a mount below a hidden path itself. */
+ * folder. So every other name under which a hidden path, a folder above one or a part of one can be
+ * reached must be hidden too; what is not secret there is reached by its first name. Calls `each`
+ * once with the absolute path of every such name. */
 void sandbox_other_names(const char *const *hides, void (*each)(void *ctx, const char *path),
                          void *ctx);
 

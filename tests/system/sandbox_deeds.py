@@ -264,6 +264,7 @@ DEEDS = {
     "write to a FIFO": into_a_fifo,
     "have a descriptor of segue's": has_more,
     "read by a bind path": lambda: read(AT["bound"] + "/.ssh/id"),
+    "read by a bind path of a part": lambda: read(AT["part"] + "/id"),
     "read by another's root": lambda: read(f"/proc/{AT['neighbour']}/root{HOME}/.ssh/id"),
     "read by its own descriptors": through_self_fd,
     "read an inherited descriptor": inherited,

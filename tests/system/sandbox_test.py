@@ -100,9 +100,9 @@ class Stage(DaemonBox):
         super().__init__()
         self.user, self.sockets = user, []
         self.home = self.dir + "/home"
-        for name in (".ssh", "mine", "config/segue/providers", "bin", ".cache", "state-of-it"):
+        for name in (".ssh/keys", "mine", "config/segue/providers", "bin", ".cache", "state-of-it"):
             os.makedirs(f"{self.home}/{name}")
-        for name in (".ssh/id", ".ssh/id2", "mine/token", "config/segue/SECRET.yaml", "notes"):
+        for name in (".ssh/id", ".ssh/id2", ".ssh/keys/id", "mine/token", "config/segue/SECRET.yaml", "notes"):
             self.file("home/" + name, "SECRET\n")
         self.file("home/bin/tool", "#!/bin/sh\n")
         os.makedirs(self.dir + "/out")
@@ -173,10 +173,11 @@ def run_deeds(user, keys="", permission="edit", before=(), **sandbox):
         neighbour = subprocess.Popen([*box.as_user(), "sleep", "1000"], env={"SECRET": "SECRET", "PATH": box.env["PATH"]})
         box.started.append(neighbour)
         at = {"home": box.home, "out": box.dir + "/out", "logs": box.logs, "other": other,
-              "bound": box.dir + "/bound", "neighbour": neighbour.pid, "daemon": box.socket,
+              "bound": box.dir + "/bound", "part": box.dir + "/part", "neighbour": neighbour.pid, "daemon": box.socket,
               "bus": box.dir + "/bus", "abstract": box.abstract, "port": box.port, "port6": box.port6,
               "udp": box.udp, "udp6": box.udp6, "shared": box.shared}
         os.mkdir(box.dir + "/bound")
+        os.mkdir(box.dir + "/part")
         box.own()
         box.serve(prefix=box.as_user())
         at["segue"] = box.process.pid
@@ -184,7 +185,8 @@ def run_deeds(user, keys="", permission="edit", before=(), **sandbox):
         secret = os.open(box.home + "/notes", os.O_RDONLY)
         mount = []
         if os.geteuid() == 0:  # a folder that is to be seen at another place, too, for this one run
-            mount = ["unshare", "-m", "sh", "-c", f"mount --bind {box.home} {box.dir}/bound && exec \"$@\"", "sh"]
+            mount = ["unshare", "-m", "sh", "-c", f"mount --bind {box.home} {box.dir}/bound && "
+                     f"mount --bind {box.home}/.ssh/keys {box.dir}/part && exec \"$@\"", "sh"]
         done = subprocess.run([*before, *mount, *box.as_user(), SEGUE, "run", box.file("w.yaml", WORKFLOW % (permission, keys)),
                                "--task", "t", "--logs", box.logs, "--cwd", box.cwd], cwd=box.cwd, env=box.env,
                               capture_output=True, timeout=120, stdin=subprocess.DEVNULL, pass_fds=[secret])
