@@ -19,6 +19,8 @@
 
 /* --- a session --- */
 
+enum { GRAPH_ROW_COUNT = 100 }; /* if there are more movements than rows of a page */
+
 static size_t count_failed(const struct view_session *v) {
   size_t n = 0;
   for (size_t i = 0; i < v->turn_count; i++)
@@ -249,6 +251,38 @@ static bool put_asked_now(struct html *h, const struct page_ask *ask) {
   return asks;
 }
 
+/* Returns the movement of the last turn that the page shows. */
+static size_t movement_shown(const struct page_ask *ask, const struct view_session *v) {
+  size_t end = first_turn(ask, v->turn_count) + LIMIT_WINDOW_ROW_COUNT;
+  if (v->turn_count == 0)
+    return 0;
+  const struct view_turn *t = &v->turns[(end < v->turn_count ? end : v->turn_count) - 1];
+  for (size_t i = 0; i < v->movement_count; i++)
+    if (str_eq(v->movements[i].name, t->movement))
+      return i;
+  return 0;
+}
+
+/* Draws all movements, or if there are very many those around the turns that the page shows. */
+static void put_graph(struct html *h, const struct page_ask *ask, const struct view_session *v) {
+  struct view_session part = *v;
+  const size_t max = GRAPH_ROW_COUNT;
+  HTML(h, "<h2>Graph</h2>");
+  if (v->movement_count > LIMIT_WINDOW_ROW_COUNT) {
+    size_t at = movement_shown(ask, v), first = at > max / 2 ? at - max / 2 : 0;
+    first = first + max > v->movement_count ? v->movement_count - max : first;
+    part.movements += first;
+    part.movement_count = max;
+    HTML(h, "<p>");
+    html_printf(h,
+                "Movements %zu to %zu of %zu, around the last turn shown. Edges to the others are "
+                "not drawn.",
+                first + 1, first + max, v->movement_count);
+    HTML(h, "</p>");
+  }
+  rails_table(h, &part);
+}
+
 static void put_session_body(struct html *h, const struct page_ask *ask,
                              const struct view_session *v, const struct track *track) {
   struct buf task = {0};
@@ -285,10 +319,8 @@ static void put_session_body(struct html *h, const struct page_ask *ask,
     HTML(h, ">Compare with the session it was forked from</a></p>");
   }
   put_turns(h, ask, v);
-  if (v->movement_count > 0) {
-    HTML(h, "<h2>Graph</h2>");
-    rails_table(h, v);
-  }
+  if (v->movement_count > 0)
+    put_graph(h, ask, v);
   HTML(h, "<h2>Totals</h2>");
   part_totals(h, v);
 }

@@ -1,5 +1,6 @@
 /* Writes a session: what it is, its turns on a time axis, what it used. */
 #include "audit/summary.h"
+#include "base/limits.h"
 #include "format/json_object.h"
 #include "view/words.h"
 #include "web/parts.h"
@@ -399,9 +400,19 @@ void part_totals(struct html *h, const struct view_session *v) {
           "<th scope=col class=n>tokens out</th><th scope=col class=n>cost</th></tr></thead>"
           "<tbody>");
   put_total(h, "all", "all calls", v->spent);
-  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
-    json_object_foreach(json_object_get(v->spent, groups[i]), name, part) {
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    json_t *group = json_object_get(v->spent, groups[i]);
+    if (h->root != NULL && json_object_size(group) > LIMIT_WINDOW_ROW_COUNT) {
+      HTML(h, "<tr><td>");
+      html_puts(h, words[i]);
+      HTML(h, "</td><td colspan=6>");
+      html_printf(h, "%zu of them: segue report lists all", json_object_size(group));
+      HTML(h, "</td></tr>");
+      continue;
+    }
+    json_object_foreach(group, name, part) {
       put_total(h, words[i], name, part);
     }
+  }
   HTML(h, "</tbody></table></div>");
 }

@@ -742,6 +742,20 @@ def keys():
         process.wait()
 
 
+def many_movements(box, count):
+    """The id of a session that went through so many movements."""
+    flow = box.file("many.yaml", "name: many\nprovider: script\nmax_movements: 1000\nmovements:\n" + "".join(
+        f"  - name: m{i}\n    instruction: do it\n    rules: [{{condition: good, next: "
+        + ("COMPLETE" if i == count - 1 else f"m{i + 1}") + f"}}, {{condition: bad, next: m{i // 2}}}]\n" for i in range(count)))
+    scenario = box.file("many.json", json.dumps({"replies": [
+        {"purpose": "execute", "text": "ok", "times": 0},
+        {"stage": "structured_output", "structured": {"reason": "ok", "step": 1}, "times": 0}]}))
+    known = set(box.log_paths())
+    done = box.segue("run", flow, "--scenario", scenario, "--logs", box.logs, "--task", "through all", "-q")
+    expect(done.returncode == 0, done.stderr)
+    return records((set(box.log_paths()) - known).pop())[0]["session"]
+
+
 def large():
     """Many sessions are pages of 200; a long session is, too."""
     with Box() as box:
@@ -769,6 +783,14 @@ def large():
             b.open(root + "s/" + sid + "/?from=50")
             expect("Turns 50 to 249 of 300" in text(b), text(b)[:900])
             expect(b.run("return document.querySelectorAll('*').length") < 10_000)
+            b.open(root + "s/" + many_movements(box, 450) + "/")
+            b.wait(READY)
+            expect(b.run("return document.querySelectorAll('*').length") < 10_000)
+            rows = "return [...document.querySelectorAll('.rails tbody th')].map(e => e.innerText)"
+            expect(b.run(rows) == [f"m{i}" for i in range(350, 450)] + ["COMPLETE", "ABORT"], b.run(rows))
+            expect("Movements 351 to 450 of 450" in text(b) and "450 of them: segue report" in text(b), text(b)[-600:])
+            b.open(b.run("return location.href") + "?from=1")
+            expect(b.run(rows)[0] == "m149" and b.run(rows)[99] == "m248", b.run(rows))
         process.terminate()
         process.wait()
 
