@@ -25,11 +25,17 @@
 /* An owner may be writing, so a torn end is looked at again before it counts. */
 enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20, IDLE_COUNT = 16 };
 
-/* Keeps readers that no thread uses now: what one has learned from the records of a log serves the
- * next log. */
+/* Holds what has been learned from one log and serves the next one. */
+struct learned {
+  struct schema_reader *reader;
+  struct buf workflow_text;  /* as the last log had it */
+  struct workflow *workflow; /* built from that, or NULL */
+};
+
+/* Keeps what no thread uses now. */
 struct idle_readers {
   pthread_mutex_t lock;
-  struct schema_reader *items[IDLE_COUNT];
+  struct learned *items[IDLE_COUNT];
   size_t count;
 };
 
@@ -56,25 +62,36 @@ struct verifier *verifier_new(struct err *err) {
   return v;
 }
 
-static struct schema_reader *reader_take(const struct verifier *v) {
-  struct idle_readers *idle = v->idle;
-  struct schema_reader *reader = NULL;
-  (void)pthread_mutex_lock(&idle->lock);
-  if (idle->count > 0)
-    reader = idle->items[--idle->count];
-  (void)pthread_mutex_unlock(&idle->lock);
-  return reader != NULL ? reader : schema_reader_new(v->schema);
+static void learned_free(struct learned *known) {
+  schema_reader_free(known->reader);
+  buf_deinit(&known->workflow_text);
+  workflow_unref(known->workflow);
+  free(known);
 }
 
-static void reader_give_back(const struct verifier *v, struct schema_reader *reader) {
+static struct learned *learned_take(const struct verifier *v) {
+  struct idle_readers *idle = v->idle;
+  struct learned *known = NULL;
+  (void)pthread_mutex_lock(&idle->lock);
+  if (idle->count > 0)
+    known = idle->items[--idle->count];
+  (void)pthread_mutex_unlock(&idle->lock);
+  if (known == NULL) {
+    known = xcalloc(1, sizeof *known);
+    known->reader = schema_reader_new(v->schema);
+  }
+  return known;
+}
+
+static void learned_give_back(const struct verifier *v, struct learned *known) {
   struct idle_readers *idle = v->idle;
   (void)pthread_mutex_lock(&idle->lock);
   bool room = idle->count < IDLE_COUNT;
   if (room)
-    idle->items[idle->count++] = reader;
+    idle->items[idle->count++] = known;
   (void)pthread_mutex_unlock(&idle->lock);
   if (!room)
-    schema_reader_free(reader);
+    learned_free(known);
 }
 
 void verifier_beside(struct verifier *v, uint64_t bytes) {
@@ -85,7 +102,7 @@ void verifier_free(struct verifier *v) {
   if (v == NULL)
     return;
   while (v->idle->count > 0)
-    schema_reader_free(v->idle->items[--v->idle->count]);
+    learned_free(v->idle->items[--v->idle->count]);
   (void)pthread_mutex_destroy(&v->idle->lock);
   free(v->idle);
   schema_free(v->schema);
@@ -136,7 +153,8 @@ struct verify_pass {
   struct report_files reports;
   char blob_name[SHA256_HEX]; /* last blob read; "": none */
   struct buf blob;
-  struct schema_reader *reader;
+  struct learned *known;     /* NULL with ahead */
+  struct str workflow_text;  /* in the text of session_start, until the next record */
   struct ahead *ahead;       /* reads the log in several threads, or NULL */
   struct record_draft draft; /* the record being checked */
   struct buf texts;          /* its texts, if no tree was built */
@@ -181,13 +199,36 @@ static bool check_blobs(struct verify_pass *r, struct err *err) {
   return true;
 }
 
-static bool check_workflow(const struct record *record, struct err *err) {
+/* Returns the workflow that is built already, if the session begins with that of the last log. */
+static struct workflow *known_workflow(const struct verify_pass *r) {
+  struct workflow *wf = r->known != NULL ? r->known->workflow : NULL;
+  return wf != NULL && record_tree(&r->draft.record, MEMBER_WORKFLOW) == wf->doc ? wf : NULL;
+}
+
+static void learn_workflow(struct verify_pass *r) {
+  struct learned *known = r->known;
+  if (known == NULL || r->workflow_text.n == 0 || known_workflow(r) != NULL)
+    return;
+  workflow_unref(known->workflow);
+  known->workflow = workflow_ref(r->core.workflow);
+  buf_clear(&known->workflow_text);
+  buf_append(&known->workflow_text, r->workflow_text.p, r->workflow_text.n);
+}
+
+static bool check_workflow(const struct verify_pass *r, struct err *err) {
+  const struct record *record = &r->draft.record;
+  struct workflow *known = known_workflow(r);
   char sha256[SHA256_HEX];
-  char *text = json_dump_text(record_tree(record, MEMBER_WORKFLOW), JSON_COMPACT | JSON_SORT_KEYS);
-  if (text == NULL)
-    return err_set(err, ERR_CORRUPT, "it has no workflow");
-  sha256_hex(text, strlen(text), NULL, 0, sha256);
-  free(text);
+  if (known != NULL) {
+    workflow_hash(known, sha256);
+  } else {
+    char *text =
+        json_dump_text(record_tree(record, MEMBER_WORKFLOW), JSON_COMPACT | JSON_SORT_KEYS);
+    if (text == NULL)
+      return err_set(err, ERR_CORRUPT, "it has no workflow");
+    sha256_hex(text, strlen(text), NULL, 0, sha256);
+    free(text);
+  }
   return str_eq_c(record_text(record, MEMBER_WORKFLOW_SHA256), sha256) ||
          err_set(err, ERR_CORRUPT, "its workflow_sha256 does not match its workflow");
 }
@@ -233,17 +274,34 @@ static bool blob_of(void *ctx, const char *sha256, struct buf *out, struct err *
  * that the workflow does not have. */
 static bool check_fold(struct verify_pass *r, struct err *err) {
   const struct core_source source = {.ctx = r, .blob = blob_of};
-  if (core_apply(&r->core, &r->draft.record, NULL, &source, err))
+  bool starts = r->draft.record.type == RECORD_SESSION_START;
+  if (core_apply(&r->core, &r->draft.record, starts ? known_workflow(r) : NULL, &source, err)) {
+    if (starts)
+      learn_workflow(r);
     return true;
+  }
   struct err raw = *err;
   const char *why =
       strstr(raw.text, "): "); /* "record 7 (stage): why": its number is reported anyway */
   return err_set(err, ERR_CORRUPT, "%s", why && raw.text[0] == 'r' ? why + 3 : raw.text);
 }
 
+static struct str text_of_workflow(const struct schema_member *members, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (str_eq_c(members[i].key, "workflow"))
+      return members[i].value;
+  return STR("");
+}
+
 static bool take_members(struct verify_pass *r, const struct schema_member *members, size_t n) {
-  if (record_read_members(&r->draft, members, n, &r->texts))
+  const struct learned *known = r->known;
+  struct record_workflow last = {STR(""), NULL};
+  if (known != NULL && known->workflow != NULL)
+    last = (struct record_workflow){buf_view(&known->workflow_text), known->workflow->doc};
+  if (record_read_members(&r->draft, members, n, last.tree != NULL ? &last : NULL, &r->texts)) {
+    r->workflow_text = text_of_workflow(members, n);
     return true;
+  }
   r->book.state = BOOK_DAMAGED;
   return err_set(&r->book.damage, ERR_CORRUPT, "it is not JSON");
 }
@@ -261,8 +319,8 @@ static bool next_record(struct verify_pass *r) {
     book_accept(b, line.text, line.offset);
   } else if (!book_line(b)) {
     return false;
-  } else if (schema_reader_takes(r->reader, b->line)) {
-    line.members = schema_reader_members(r->reader, &line.count);
+  } else if (schema_reader_takes(r->known->reader, b->line)) {
+    line.members = schema_reader_members(r->known->reader, &line.count);
   }
   if (line.members == NULL) {
     r->json = book_build(b);
@@ -290,7 +348,7 @@ static bool check_record(const struct verifier *v, struct verify_pass *r,
     return false;
   if (record->type == RECORD_SESSION_START) {
     (void)snprintf(out->session, sizeof out->session, "%s", record_text_c(record, MEMBER_SESSION));
-    if (!check_workflow(record, err) || !verify_check_name(&r->book, out->session, err))
+    if (!check_workflow(r, err) || !verify_check_name(&r->book, out->session, err))
       return false;
   }
   return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, err);
@@ -425,7 +483,7 @@ static bool run_pass(const struct verifier *v, struct verify_pass *r,
                      const struct verify_heads *heads, struct verify_result *out) {
   *out = (struct verify_result){0};
   if (r->ahead == NULL)
-    r->reader = reader_take(v);
+    r->known = learned_take(v);
   core_init(&r->core);
   bool sound = check_records(v, r, heads, out);
   bool whole = r->ahead == NULL || (sound && ahead_is_whole(r->ahead));
@@ -435,8 +493,8 @@ static bool run_pass(const struct verifier *v, struct verify_pass *r,
   report_files_deinit(&r->reports);
   buf_deinit(&r->blob);
   buf_deinit(&r->texts);
-  if (r->reader != NULL)
-    reader_give_back(v, r->reader);
+  if (r->known != NULL)
+    learned_give_back(v, r->known);
   core_deinit(&r->core);
   ahead_free(r->ahead);
   book_close(&r->book);

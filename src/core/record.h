@@ -238,8 +238,15 @@ void record_read(struct record_draft *d, const json_t *json);
  * which the caller has cleared. False: a list or an object in it is not JSON, and nothing
  * counts. */
 struct schema_member;
+/* Holds the text of a workflow that was read before, and what it was read as: many logs begin with
+ * the same one. */
+struct record_workflow {
+  struct str text;
+  json_t *tree;
+};
+/* known: may be NULL. */
 bool record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
-                         struct buf *texts) MUST_CHECK;
+                         const struct record_workflow *known, struct buf *texts) MUST_CHECK;
 void record_drop(struct record_draft *d);
 
 static inline const struct record_member *record_get(const struct record *r, enum member key) {

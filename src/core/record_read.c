@@ -136,7 +136,7 @@ static void read_common(struct record *r, const struct schema_member *m, struct 
 }
 
 bool record_read_members(struct record_draft *d, const struct schema_member *members, size_t n,
-                         struct buf *texts) {
+                         const struct record_workflow *known, struct buf *texts) {
   struct record *r = &d->record;
   size_t bytes = 0;
   for (size_t i = 0; i < n; i++)
@@ -158,6 +158,8 @@ bool record_read_members(struct record_draft *d, const struct schema_member *mem
     enum member key = record_key_of(m->key.p, m->key.n);
     if (whole && !is_common(m->key))
       ok = json_object_setn_new_nocheck(r->body, m->key.p, m->key.n, member_tree(m)) == 0;
+    else if (key == MEMBER_WORKFLOW && known != NULL && str_eq(m->value, known->text))
+      put_json(d, key, known->tree);
     else if (key < MEMBER_COUNT && (!whole || key == MEMBER_TURN))
       ok = record_put_member(d, key, m, texts);
   }

@@ -483,6 +483,38 @@ static void wrong_members(void **state) {
   drive_deinit(&d);
 }
 
+/* A workflow that was built for one log serves the next one: only if its text is the same, and
+ * its hash is compared again. */
+static void the_same_workflow_again(void **state) {
+  static const struct change other_hash = {
+      "session_start", "workflow_sha256",
+      "\"0000000000000000000000000000000000000000000000000000000000000000\"", NULL};
+  static const struct change other_workflow = {
+      "session_start", "workflow",
+      "{\"name\":\"other\",\"movements\":[{\"name\":\"m\",\"command\":[\"true\"],\"rules\":[{"
+      "\"condition\":\"when(true)\",\"next\":\"COMPLETE\"}]}]}",
+      NULL};
+  struct drive d, small;
+  (void)state;
+  drive_init(&d);
+  drive_everything(&d);
+  drive_small(&small);
+  for (int round = 0; round < 2; round++) {
+    drive_write(&d);
+    expect_sound(&d, VERIFY_COMPLETE);
+    drive_write(&d);
+    expect_sound(&d, VERIFY_COMPLETE);
+    rewrite(&d, 0, apply_change, (void *)&other_hash);
+    expect_bad(d.path, 1, "workflow_sha256");
+    rewrite(&d, 0, apply_change, (void *)&other_workflow);
+    expect_bad(d.path, 1, "workflow_sha256");
+    drive_write(&small);
+    expect_sound(&small, VERIFY_COMPLETE);
+  }
+  drive_deinit(&small);
+  drive_deinit(&d);
+}
+
 /* Records of the right shape in an order that no session has. */
 static void wrong_order(void **state) {
   static const char tail[] = "\"v\":1,\"ts\":\"2026-01-01T00:00:00.000Z\"";
@@ -838,6 +870,7 @@ int main(void) {
       cmocka_unit_test(broken_inside),
       cmocka_unit_test(unknown_members),
       cmocka_unit_test(wrong_members),
+      cmocka_unit_test(the_same_workflow_again),
       cmocka_unit_test(wrong_order),
       cmocka_unit_test(impossible_sessions),
       cmocka_unit_test(dangling_prompts),
