@@ -632,6 +632,10 @@ def laid_out():
             gaps = b.run("const [one, two] = document.querySelectorAll('#main p a'); return two.getBoundingClientRect().left - "
                          "one.getBoundingClientRect().right")
             expect(gaps >= 16, "two links look like one", gaps)
+            b.emulate(width=700)
+            broken = b.run("return [...document.querySelectorAll('[aria-label=Turns] td:nth-last-child(-n+2) > bdi')].filter("
+                           "(e) => e.getClientRects().length > 1).map((e) => e.innerText)")
+            expect(broken == [], "words are broken", broken)
             b.run("document.querySelector('[aria-label=Turns] tbody a').click()")
             b.wait("return document.title.startsWith('Turn ')")
             b.wait(READY)
