@@ -11,7 +11,8 @@ static struct str question_word(const json_t *item, const char *key) {
   return json_view(json_object_get(item, key));
 }
 
-static void put_said_list(struct html *h, const char *name, const json_t *list) {
+static void put_said_list(struct html *h, const char *name, const json_t *list,
+                          const char *between) {
   size_t i;
   json_t *text;
   if (json_array_size(list) == 0)
@@ -19,7 +20,7 @@ static void put_said_list(struct html *h, const char *name, const json_t *list) 
   HTML(h, "<p class=dim>");
   html_puts(h, name);
   json_array_foreach(list, i, text) {
-    html_puts(h, i > 0 ? ", " : " ");
+    html_puts(h, i > 0 ? between : " ");
     html_said(h, json_view(text));
   }
   HTML(h, "</p>");
@@ -29,7 +30,7 @@ static void put_said_list(struct html *h, const char *name, const json_t *list) 
 static void put_would_run(struct html *h, const json_t *runs) {
   if (runs == NULL)
     return;
-  put_said_list(h, "would run:", json_at(runs, "command"));
+  put_said_list(h, "would run:", json_at(runs, "command"), " ");
   if (question_word(runs, "provider").n > 0) {
     HTML(h, "<p class=dim>would ask ");
     html_said(h, question_word(runs, "provider"));
@@ -165,7 +166,7 @@ static void put_question(struct html *h, const json_t *item, bool acts) {
   HTML(h, "</p>");
   put_would_run(h, json_at(item, "runs"));
   put_asked_files(h, item);
-  put_said_list(h, "what may follow:", json_at(item, "blocks"));
+  put_said_list(h, "what may follow:", json_at(item, "blocks"), ", ");
   put_last_words(h, item);
   if (acts)
     put_answer_forms(h, item);

@@ -51,6 +51,7 @@ def by_the_api():
         window = box.window()
         inbox = window.ask("GET", "inbox")[2]
         expect(f"/s/{sid}/changes".encode() in inbox, inbox)
+        expect(b"would run: touch shipped" in re.sub(b"<[^>]*>", b"", inbox), inbox)
         status, _, page = window.ask("GET", f"s/{sid}/changes")
         expect(status == 200 and b"<ins>+&#60;b&#62;new&#60;/b&#62;</ins>" in page and b"Shown: 64.0 KiB of " in page, page[:3000])
         expect(b'<a href="?all=1">Show all (' in page, page[-3000:])

@@ -44,6 +44,7 @@ def words():
                   "if (window.seen.at(-1) !== p) window.seen.push(p); }; setInterval(t, 5)")
             first = b.wait(SAID)
             expect(first.startswith("I <b>look"), first)
+            expect("Thinking" not in text(b), "a fold with nothing in it", text(b))
             expect("Bash <i>" in text(b), text(b))
             b.open(root + f"s/{sid}/")  # opened in its middle
             again = b.wait(SAID)
