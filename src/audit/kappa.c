@@ -5,6 +5,8 @@
 #include <math.h>
 
 static const double z95 = 1.959963984540054;
+/* a share this near to 0 or 1 is 0 or 1: sums of weights are not exact */
+static const double share_edge = 1e-9;
 
 /* Returns the larger, or the first if the second is not a number. */
 static double smaller(double a, double b) {
@@ -146,7 +148,8 @@ struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_str
   if (k.n == 0 || count == 0)
     return k;
   double share = smaller(1, m.agree), variance = share_variance(&m, strata, count);
-  if (variance > 0 && share < 1)
+  bool one_sided = share < share_edge || share > 1 - share_edge; /* Wilson's n would be 0 */
+  if (variance > 0 && !one_sided)
     kappa_wilson(share, share * (1 - share) / variance, &k.agreement_low, &k.agreement_high);
   if (!k.known)
     return k;

@@ -182,6 +182,27 @@ static uint32_t chance_of(uint64_t *seed) {
   return (uint32_t)(*seed >> 33);
 }
 
+/* Two raters who never agree in a sample, and two who always do, whose shares are sums of
+ * fractions: the interval is that of so many turns without strata. */
+static void one_sided_strata(void **state) {
+  (void)state;
+  for (long other = 1; other <= 2; other++) {
+    struct kappa_table t = {0};
+    struct kappa_stratum strata[3] = {
+        {.weight = 22.0 / 5}, {.weight = 8.0 / 5}, {.weight = 7.0 / 3}};
+    for (size_t i = 0; i < 13; i++) {
+      size_t h = i / 5;
+      kappa_add(&t, 1, other, strata[h].weight);
+      kappa_stratum_add(&strata[h], 1, other);
+    }
+    struct kappa k = kappa_of_strata(&t, strata, 3), plain = kappa_of(&t);
+    near_to(k.agreement, other == 1, 1e-9);
+    near_to(k.agreement_low, plain.agreement_low, 1e-12);
+    near_to(k.agreement_high, plain.agreement_high, 1e-12);
+    assert_true(k.agreement_high - k.agreement_low < 0.5);
+  }
+}
+
 /* 3,000 samples of a population whose truth is known, as many of each of three unlike strata: the
  * mean of the estimates is the truth, and 95 % intervals hold it about so often. */
 static void samples_of_a_known_truth(void **state) {
@@ -231,6 +252,7 @@ int main(void) {
                                      cmocka_unit_test(cohen_and_fleiss_tables),
                                      cmocka_unit_test(landis_and_koch_patients),
                                      cmocka_unit_test(strata_by_hand),
+                                     cmocka_unit_test(one_sided_strata),
                                      cmocka_unit_test(one_stratum_is_a_plain_sample),
                                      cmocka_unit_test(samples_of_a_known_truth),
                                      cmocka_unit_test(newcombe_shares),
