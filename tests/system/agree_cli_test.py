@@ -146,8 +146,10 @@ def labelled():
         text = label(box, ids[7], "look", "0", "--by", "ann", "--turn", "1", "--logs", box.logs)
         expect("rule 0 says ann; the verdict was rule 1" in text, text)
         given[(ids[7], 1, "ann")] = 0  # the later one counts
-        for i in (1, 2, 5):
-            label(box, ids[i], "look", "1", "--by", "bob", "--logs", box.logs)
+        label(box, ids[7], "look#2", "1", "--by", "ann", "--logs", box.logs, status=2)
+        label(box, ids[7], "nobody#1", "1", "--by", "ann", "--logs", box.logs, status=2)
+        for i, run in ((1, "look"), (2, "look#1"), (5, "look")):  # a run as segue show names it
+            label(box, ids[i], run, "1", "--by", "bob", "--logs", box.logs)
             given[(ids[i], 1, "bob")] = 1
         pairs = agree(box, box.logs)
         compare(pairs, truth(box.logs, given))

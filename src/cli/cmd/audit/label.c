@@ -1,6 +1,8 @@
 /* segue label: records what a person says should have been chosen. */
 #include "store/label.h"
 #include "audit/draw.h"
+#include "audit/explain.h"
+#include "base/log.h"
 #include "cli/audit_filters.h"
 #include "cli/cli.h"
 #include "cli/find.h"
@@ -91,6 +93,26 @@ static bool label_find_turn(struct labelling *l, const struct store_ref *ref, co
   return l->found || err_set(err, ERR_NOT_FOUND, "%.80s has not been judged yet", movement);
 }
 
+/* Finds the turn of a run that is named as segue show names it, MOVEMENT#N, and cuts the name. */
+static bool label_find_run(struct labelling *l, const struct store_ref *ref, char *word,
+                           struct err *err) {
+  struct book book;
+  struct explain_found found;
+  json_t *record;
+  char *hash = strrchr(word, '#');
+  if (hash == NULL || l->turn != 0 || rule_count(ref, word) >= 0) /* a name may contain a # */
+    return true;
+  if (!book_open(&book, ref, true, err))
+    return false;
+  while ((record = book_next(&book)) != NULL)
+    json_decref(record);
+  bool ok = explain_find(&book, word, &found, err);
+  book_close(&book);
+  l->turn = ok ? found.turn : 0;
+  *hash = '\0';
+  return ok;
+}
+
 static bool label_by(const char *by, struct label *out, struct err *err) {
   by = by != NULL ? by : getenv("USER");
   if (by == NULL || by[0] == '\0')
@@ -106,14 +128,16 @@ static const char *label_who(const struct cli_args *args) {
   return as != NULL || cli_value(args, "sample") != NULL ? as : cli_value(args, "by");
 }
 
-static bool label_one(const struct cli_args *args, struct labelling *l, struct err *err) {
+static bool label_one(const struct cli_args *args, char *movement, struct labelling *l,
+                      struct err *err) {
   struct label label = {0};
   struct store_ref ref;
   struct store store;
-  const char *turn = cli_value(args, "turn"), *movement = args->words[1];
+  const char *turn = cli_value(args, "turn");
   if (turn != NULL && (!str_to_long(str_from(turn), &l->turn) || l->turn < 1))
     return err_set(err, ERR_USAGE, "--turn %.40s: write a number from 1", turn);
   if (!find_session(args->words[0], cli_value(args, "logs"), NULL, &ref, err) ||
+      !label_find_run(l, &ref, movement, err) ||
       !label_rule(&ref, movement, args->words[2], &label.rule, err) ||
       !label_by(label_who(args), &label, err) || !label_find_turn(l, &ref, movement, err))
     return false;
@@ -187,19 +211,22 @@ static int label_run(int argc, char **argv) {
   if (!cli_parse(&cmd_label, argc, argv, 0, 3, &args, &status))
     return status;
   bool ok;
+  char *movement = args.word_count > 1 ? xstrdup(args.words[1]) : NULL;
   if (cli_value(&args, "sample") != NULL)
     ok = label_sample(&args, &err);
   else
-    ok = label_usage(&args, &err) && label_one(&args, &l, &err);
+    ok = label_usage(&args, &err) && label_one(&args, movement, &l, &err);
+  free(movement);
   names_deinit(&l.names);
   return ok ? STATUS_COMPLETE : cli_fail("label", &err);
 }
 
 const struct cli_command cmd_label = {
     .name = "label",
-    .arguments = "ID|last|FILE MOVEMENT RULE | [FOLDER] --sample N [options]",
+    .arguments = "ID|last|FILE MOVEMENT[#N] RULE | [FOLDER] --sample N [options]",
     .summary = "record which rule should have been chosen, for segue agree",
-    .help = "RULE is a number, or 0 if no rule holds. Labels are stored beside the logs "
+    .help = "RULE is a number, or 0 if no rule holds. MOVEMENT#N is the movement's Nth run, as in "
+            "segue show. Labels are stored beside the logs "
             "(labels/labels.log, chained), never in them, and change nothing in a session. If a "
             "person labels the same turn again, the later label counts.\n"
             "--sample shows N judgments, drawn at random, one screen each: press a rule's number, "
