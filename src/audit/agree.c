@@ -317,7 +317,8 @@ bool agree_rejudged(struct agree *a, const struct store *store, struct err *err)
 }
 
 void agree_read(struct agree *a, const struct store_ref *ref) {
-  (void)rows_read(&a->rows, ref);
+  enum rows_log state = rows_read(&a->rows, ref);
+  a->unsound += state != ROWS_SOUND && state != ROWS_TORN && state != ROWS_EMPTY;
 }
 
 static void agree_read_one(void *ctx, const struct store_ref *ref) {
@@ -376,9 +377,11 @@ void agree_advice(const struct agree_pair *pair, struct buf *out) {
     buf_printf(out, "%s is as good as %s for %s: %.1f %% of %lu the same, kappa %.2f", x, y, m,
                100 * k.agreement, k.n, k.kappa);
   else if (k.high < 0.6)
-    buf_printf(out, "%s cannot stand for %s in %s: kappa %.2f at most", x, y, m, k.high);
+    buf_printf(out, "%s cannot stand for %s in %s: kappa %.2f at most", x, y, m,
+               kappa_shown(k.high));
   else
-    buf_printf(out, "undecided: kappa between %.2f and %.2f", k.low, k.high);
+    buf_printf(out, "undecided: kappa between %.2f and %.2f", kappa_shown(k.low),
+               kappa_shown(k.high));
 }
 
 static json_t *matrix_json(const struct kappa_table *t) {

@@ -66,6 +66,7 @@ struct agree {
   struct map stratum_map;
   struct arena arena;
   uint64_t left_out, undrawn, undecided;
+  uint64_t unsound; /* logs that are not intact: they are left out */
 };
 
 struct agree *agree_new(struct census *census);

@@ -219,14 +219,14 @@ enum rows_log flaw_log_read(struct flaw_log *log, const struct store_ref *ref) {
     return ROWS_UNREADABLE;
   log->book.reader.max = LIMIT_AUDIT_LINE_BYTES;
   while ((record = book_next(&log->book)) != NULL) {
-    bool first = log->book.records == 1;
-    bool ours = json_integer_value(json_at(record, "v")) == RECORD_VERSION &&
-                (!first || str_eq_c(json_view(json_at(record, "type")), "session_start"));
+    bool begins =
+        log->book.records > 1 || str_eq_c(json_view(json_at(record, "type")), "session_start");
+    bool ours = begins && json_integer_value(json_at(record, "v")) == RECORD_VERSION;
     if (ours)
       flaw_record(log, record);
     json_decref(record);
     if (!ours)
-      return first ? ROWS_FOREIGN : ROWS_NEWER;
+      return begins ? ROWS_NEWER : ROWS_FOREIGN;
   }
   if (log->outcome == NULL)
     log->outcome = book_owned(&log->book) ? "running" : "open";

@@ -38,6 +38,10 @@ void kappa_wilson(double share, double n, double *low, double *high) {
   *high = smaller(1, (middle + half) / (1 + z2));
 }
 
+double kappa_shown(double number) {
+  return fabs(number) < 0.005 ? 0 : number;
+}
+
 struct margins {
   double first[KAPPA_CATEGORIES], second[KAPPA_CATEGORIES]; /* shares */
   double sum, agree, chance;

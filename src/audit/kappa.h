@@ -44,6 +44,8 @@ void kappa_stratum_add(struct kappa_stratum *s, long first, long second);
  * kappa). Simulated in tests/unit/audit/kappa_test.c. Strata drawn whole add no variance. */
 struct kappa kappa_of_strata(const struct kappa_table *t, const struct kappa_stratum *strata,
                              size_t count);
+/* Returns the number as two decimals show it: never -0.00. */
+double kappa_shown(double number);
 /* Computes Wilson's 95 % interval of a share of n. */
 void kappa_wilson(double share, double n, double *low, double *high);
 

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BAR_COLUMNS = 30, NAME_COLUMNS_MAX = 28, TOP_COUNT = 5, FALL_COUNT = 5 };
+enum { BAR_COLUMNS = 30, NAME_COLUMNS_MAX = 28, TOP_COUNT = 5, FALL_COUNT = 5, CAUSE_COUNT = 10 };
+enum { APART_SHOWN = 5 };
 
 static const double nano_usd = 1e9;
 
@@ -89,6 +90,39 @@ static void audit_group_name(const struct census *c, enum census_table table,
   }
 }
 
+/* --- logs that are not sound --- */
+
+static void apart_counts(const uint64_t logs[ROWS_LOG_COUNT], struct buf *out) {
+  for (int i = ROWS_TORN; i < ROWS_LOG_COUNT; i++)
+    if (logs[i] > 0) {
+      buf_puts(out, out->n > 0 ? ", " : "logs apart: ");
+      buf_printf(out, "%llu %s%s", (count)logs[i], rows_log_name((enum rows_log)i),
+                 i == ROWS_TORN ? " (counted)" : "");
+    }
+}
+
+void audit_show_apart(const struct census *c, FILE *to) {
+  struct buf line = {0};
+  apart_counts(c->logs, &line);
+  if (line.n > 0)
+    fprintf(to, "%s\n", buf_c(&line));
+  for (size_t i = 0; i < c->apart_count && i < APART_SHOWN; i++) {
+    const struct census_apart *a = &c->apart[i];
+    const char *name = strrchr(a->log, '/');
+    buf_clear(&line);
+    buf_printf(&line, "  %-10s  ", rows_log_name(a->state));
+    (void)cli_fit(&line, str_from(name != NULL ? name + 1 : a->log), 60);
+    if (a->why[0] != '\0')
+      buf_puts(&line, "  ");
+    (void)cli_fit(&line, str_from(a->why), 110);
+    fprintf(to, "%s\n", buf_c(&line));
+  }
+  if (c->apart_count > APART_SHOWN)
+    fprintf(to, "  and %zu more: --json names up to %d\n", c->apart_count - APART_SHOWN,
+            LIMIT_AUDIT_APART_COUNT);
+  buf_deinit(&line);
+}
+
 /* --- the screen --- */
 
 static void show_totals(const struct census *c, const struct tally_group *all) {
@@ -105,14 +139,7 @@ static void show_totals(const struct census *c, const struct tally_group *all) {
   }
   buf_puts(&line, c->outcome_count > 0 ? ")" : "");
   show_line(&line);
-  for (int i = ROWS_TORN; i < ROWS_LOG_COUNT; i++)
-    if (c->logs[i] > 0) {
-      buf_puts(&line, line.n > 0 ? ", " : "logs apart: ");
-      buf_printf(&line, "%llu %s%s", (count)c->logs[i], rows_log_name((enum rows_log)i),
-                 i == ROWS_TORN ? " (counted)" : "");
-    }
-  if (line.n > 0)
-    show_line(&line);
+  audit_show_apart(c, stdout);
 }
 
 static void show_bar(struct buf *line, double share) {
@@ -246,8 +273,13 @@ static void show_forms(const struct tally_group *all) {
 }
 
 static void show_failures(const struct census *c) {
-  for (size_t i = 0; i < c->cause_count && i < FALL_COUNT; i++) {
+  uint64_t more = 0;
+  for (size_t i = 0; i < c->cause_count; i++) {
     struct buf line = {0}, cause = {0};
+    if (i >= CAUSE_COUNT) {
+      more += c->causes[i].count;
+      continue;
+    }
     if (i == 0)
       show_title("Not complete");
     buf_safe(&cause, names_text(&c->names, c->causes[i].cause), false);
@@ -258,6 +290,8 @@ static void show_failures(const struct census *c) {
     show_line(&line);
     buf_deinit(&cause);
   }
+  if (more > 0)
+    printf("%9llu  by other causes: --json names them\n", (count)more);
 }
 
 void audit_show_screen(const struct census *c) {
@@ -358,6 +392,11 @@ void audit_show_flaws(const struct flaws *f) {
   }
   if (f->left_out > 0)
     printf("%llu more are not grouped: filter\n", (count)f->left_out);
+  struct buf apart = {0};
+  apart_counts(f->logs, &apart);
+  if (apart.n > 0)
+    fprintf(stderr, "segue audit: %s\n", buf_c(&apart));
+  buf_deinit(&apart);
 }
 
 void audit_show_csv(const struct census *c) {

@@ -5,7 +5,11 @@
 #include "audit/census.h"
 #include "audit/flaws.h"
 
+#include <stdio.h>
+
 void audit_show_screen(const struct census *c);
+/* Prints how many logs are not sound, and the first few with the reason; nothing if all are. */
+void audit_show_apart(const struct census *c, FILE *to);
 void audit_show_groups(const struct census *c);
 /* Prints RFC 4180, with a first line of names. */
 void audit_show_csv(const struct census *c);

@@ -18,6 +18,7 @@ struct label_asked {
   const struct draw_turn *turn;
   size_t number, count; /* which, of how many */
   struct rejudge_case *made;
+  struct buf said; /* of the answer before: the next screen shows it once more */
   struct map done; /* session, turn and stratum */
   struct arena arena;
 };
@@ -105,25 +106,25 @@ static void show_rules(const struct workflow *wf) {
   puts("  0  none of them");
 }
 
-static void label_put_verdict(const struct label_asked *a) {
+static void label_put_verdict(const struct label_asked *a, struct buf *out) {
   struct str method = names_text(&a->sample->draw->census->names, a->turn->method);
+  buf_puts(out, "the verdict was ");
   if (a->turn->rule > 0)
-    printf("rule %ld", a->turn->rule);
+    buf_printf(out, "rule %ld", a->turn->rule);
   else
-    printf("no rule");
+    buf_puts(out, "no rule");
   if (method.p != NULL) {
-    struct buf word = {0};
-    buf_safe(&word, method, false);
-    printf(", %s", buf_c(&word));
-    buf_deinit(&word);
+    buf_puts(out, ", ");
+    buf_safe(out, method, false);
   }
 }
 
-static void show_screen(const struct label_asked *a) {
+static void show_screen(struct label_asked *a) {
   const struct call_result *work = &a->made->answer;
   bool colours = cli_colours(STDOUT_FILENO);
   if (isatty(STDOUT_FILENO))
-    fputs("\033[H\033[2J", stdout);
+    printf("\033[H\033[2J%s%s", a->said.n > 0 ? "before: " : "", buf_c(&a->said));
+  buf_clear(&a->said);
   printf("%s%zu of %zu%s  %s turn %ld  ", cli_paint(colours, COLOUR_BOLD), a->number, a->count,
          cli_paint(colours, COLOUR_NONE), a->turn->session, a->turn->turn);
   cli_put_safe(stdout, a->made->core.workflow->movements[0].name.p);
@@ -136,9 +137,10 @@ static void show_screen(const struct label_asked *a) {
   printf("\n");
   show_rules(a->made->core.workflow);
   if (!a->sample->blind) {
-    printf("the verdict was ");
-    label_put_verdict(a);
-    printf("\n");
+    struct buf verdict = {0};
+    label_put_verdict(a, &verdict);
+    puts(buf_c(&verdict));
+    buf_deinit(&verdict);
   }
 }
 
@@ -199,16 +201,17 @@ static long ask_key(size_t rules) {
 
 /* --- one after the other --- */
 
-static bool label_answer(const struct label_asked *a, long rule, struct err *err) {
+static bool label_answer(struct label_asked *a, long rule, struct err *err) {
   struct label label = {.turn = a->turn->turn, .rule = rule, .blind = a->sample->blind};
   memcpy(label.session, a->turn->session, sizeof label.session);
   (void)snprintf(label.by, sizeof label.by, "%s", a->sample->by);
   label.population = label_stratum(a, a->turn, label.stratum);
   if (!labels_append(a->sample->store, &label, 1, err))
     return false;
-  printf("%s; the verdict was ", rule == a->turn->rule ? "the same" : "another one");
-  label_put_verdict(a);
-  printf("\n\n");
+  buf_puts(&a->said, rule == a->turn->rule ? "the same; " : "another one; ");
+  label_put_verdict(a, &a->said);
+  buf_puts(&a->said, "\n\n");
+  fputs(buf_c(&a->said), stdout);
   return true;
 }
 
@@ -250,6 +253,7 @@ bool label_sample_run(const struct label_sample *s, struct err *err) {
   if (ok)
     printf("%zu of %zu labelled%s\n", labelled, d->count,
            labelled < d->count ? ": run it again to go on" : ": segue agree compares them");
+  buf_deinit(&a.said);
   map_deinit(&a.done);
   arena_deinit(&a.arena);
   return ok;

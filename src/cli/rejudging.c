@@ -28,8 +28,8 @@ struct rejudge_job {
   struct session *session;
   size_t turn;
   long repeat;
-  bool finished, judged;
-  bool untold; /* its verdict is known, or does not count */
+  bool finished, judged, asked; /* asked: a judge's call of it has ended */
+  bool untold;                  /* its verdict is known, or does not count */
   long rule;
   char method[32], why[256];
 };
@@ -40,11 +40,12 @@ static long *rejudging_verdict(const struct rejudging *r, size_t turn, long repe
 
 /* --- what its records tell --- */
 
-static void rejudge_count_call(struct rejudging *r, const struct record *record) {
+static void rejudge_count_call(struct rejudge_job *job, const struct record *record) {
+  struct rejudging *r = job->owner;
   json_t *json = record_json(record);
   const json_t *cost = json_at(json_at(json, "usage"), "cost_usd");
   if (record_number(record, MEMBER_CALL) > 1) /* the first is the work, already done */
-    r->calls++;
+    job->asked = true, r->calls++;
   if (json_number_value(cost) > 0)
     r->cost_nano += (int64_t)(json_number_value(cost) * 1e9 + 0.5);
   json_decref(json);
@@ -70,7 +71,7 @@ static void rejudge_on_record(void *ctx, const struct record *record, struct str
   struct rejudge_job *job = ctx;
   (void)line;
   if (record->type == RECORD_CALL_END) {
-    rejudge_count_call(job->owner, record);
+    rejudge_count_call(job, record);
     rejudge_say_wait(job->owner, record);
   } else if (record->type == RECORD_JUDGMENT) {
     const char *method = record_text_c(record, MEMBER_METHOD);
@@ -177,6 +178,7 @@ static json_t *job_config(const struct rejudging *r, const struct pending *p, lo
 static bool can_judge(struct rejudging *r, struct workflow *workflow) {
   struct preflight preflight = setup_preflight_of(r->setup);
   preflight.workflow = workflow;
+  preflight.looks = preflight.answered = true;
   return preflight_passes(&preflight, &r->failed);
 }
 
@@ -281,9 +283,18 @@ static void left_start(struct rejudging *r, const struct rejudging_left *left) {
   free(job);
 }
 
+/* Returns how many calls what runs makes at the least, besides those that have ended. */
+static int64_t calls_to_come(const struct rejudging *r) {
+  int64_t n = 0;
+  LIST_EACH(struct rejudge_job, job, in_jobs, &r->jobs)
+    n += !job->asked;
+  return n;
+}
+
 /* Returns false once a bound is met; what runs may still end. */
 static bool within_bounds(struct rejudging *r) {
-  bool met = (r->max_calls > 0 && r->calls >= r->max_calls) ||
+  int64_t calls = r->calls + calls_to_come(r);
+  bool met = (r->max_calls > 0 && calls >= r->max_calls) ||
              (r->max_cost_nano > 0 && r->cost_nano >= r->max_cost_nano);
   r->bounded |= met;
   return !met;

@@ -158,9 +158,16 @@ static void trial_over(struct setup *setup) {
   setup->workflow = NULL;
 }
 
+/* Returns whether the judges can answer at all, as far as that is seen without asking them. */
+static bool trial_ready(const struct setup *setup, struct err *err) {
+  struct preflight p = setup_preflight_of(setup);
+  p.looks = p.answered = true;
+  return preflight_passes(&p, err);
+}
+
 bool trial_check(const struct trial_case *c, struct setup *setup, const char *provider,
                  const char *model, const json_t *stages, struct err *err) {
-  bool ok = trial_begin(c, setup, provider, model, stages, err);
+  bool ok = trial_begin(c, setup, provider, model, stages, err) && trial_ready(setup, err);
   trial_over(setup);
   return ok;
 }

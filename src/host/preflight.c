@@ -233,7 +233,8 @@ static enum ready ready_of(const struct flight *f, const struct reach_part *part
   }
   const struct capability *c =
       capability_find(registry_capabilities(f->p->registry), who->provider);
-  if (!f->p->looks || in_container(f, flight_movement(f, part->movement), c, false))
+  bool done = f->p->answered && part->role == REACH_WORK;
+  if (!f->p->looks || done || in_container(f, flight_movement(f, part->movement), c, false))
     return READY_YES;
   return ready_now(f, part, who, err);
 }
@@ -466,11 +467,12 @@ void preflight_check(const struct preflight *p, struct err_list *errors,
   struct flight f = {.p = p, .errors = errors, .warnings = warnings};
   struct err err;
   check_names(&f);
-  if (p->looks && !worktree_check(p->config, p->workflow, &err))
+  bool works = p->looks && !p->answered;
+  if (works && !worktree_check(p->config, p->workflow, &err))
     flight_say(&f, errors, "%s", err.text);
   bool *reachable = workflow_reachable(p->workflow->doc);
   reach_each(p->workflow, p->config, reachable, check_part, &f);
-  for (size_t i = 0; p->looks && i < p->workflow->movement_count; i++)
+  for (size_t i = 0; works && i < p->workflow->movement_count; i++)
     if (reachable[i])
       check_movement(&f, i);
   f.placed = false;

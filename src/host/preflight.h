@@ -43,6 +43,7 @@ struct preflight {
   bool has_scenario, has_task;
   /* also checks programs, keys, logins and the task; otherwise only what each provider can do */
   bool looks;
+  bool answered;                 /* the work is done and is only judged: looks at judges alone */
   struct preflight_cache *cache; /* or NULL */
   bool by_api; /* messages name members of a request, not options of the command line */
 };

@@ -172,6 +172,17 @@ def labelled():
         expect(done.returncode != 0 and b"labels.log" in done.stderr, done.returncode, done.stderr)
 
 
+def left_out():
+    with Box() as box:
+        (path,) = write(box.dir + "/odd", 1, 3)
+        with open(path, "rb") as f:
+            data = f.read()
+        with open(path, "wb") as f:
+            f.write(data.replace(b"I did it", b"I bid it"))
+        done = box.segue("agree", box.dir + "/odd")
+        expect(done.returncode == 0 and b"1 log is not intact and left out" in done.stderr, done)
+
+
 def nobody():
     with Box() as box:
         expect(b"nothing to compare" in box.segue("agree").stdout)
@@ -179,4 +190,4 @@ def nobody():
 
 
 if __name__ == "__main__":
-    sys.exit(main([stages_and_verdicts, no_such_movement, labelled, nobody]))
+    sys.exit(main([stages_and_verdicts, no_such_movement, labelled, left_out, nobody]))

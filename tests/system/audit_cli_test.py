@@ -231,6 +231,8 @@ def screen():
     first = text.split("Judges that most often cannot be read\n")[1].splitlines()[:len(judges)]
     for line, (name, share) in zip(first, judges):
         expect(name in line and f"{share * 100:.1f} %" in line, line, name, share)
+    shown = {line.split()[1]: int(line.split()[0]) for line in text.split("Not complete\n")[1].splitlines()}
+    expect(shown == dict(db.execute("select cause, count(*) from logs where cause is not null group by 1")), shown)
     by = run(box, folder, "--by", "method").stdout.splitlines()
     expect(by[0].split()[0] == "method" and len(by) == 8, by)
     twice = box.segue("audit", folder, "--by", "method,movement,method")
@@ -304,7 +306,21 @@ def hostile():
         expect(named == set(states) - {"empty"}, named)
         with_two = clean["judgments"] + 2 + torn.count(b'"type":"judgment"')
         expect(got["judgments"] == with_two, got["judgments"], with_two)
-        expect(run(box, folder).returncode == 0)
+        shown = run(box, folder)
+        apart = [line for line in shown.stdout.splitlines()[2:] if line.startswith("  ")][:6]
+        expect(shown.returncode == 0 and apart[5].startswith("  and ") and "--json" in apart[5], apart)
+        expect(all(line.split()[0] in named and ".ndjson" in line for line in apart[:5]), apart)
+        for words in (("--by", "day"), ("--csv",), ("--errors",)):
+            done = run(box, folder, *words)
+            expect(f"{states['tampered']} tampered" in done.stderr, "left out without a word", words, done.stderr)
+        newer = box.dir + "/newer"
+        os.mkdir(newer)
+        body = b'{"v":2,"seq":1,"ts":"2026-01-01T00:00:00.000Z","type":"session_start"'
+        digest = hashlib.sha256(b"0" * 64 + body).hexdigest().encode()
+        with open(f"{newer}/{session_id(1)}.ndjson", "wb") as f:
+            f.write(body + b',"hash":"' + digest + b'"}\n')
+        for words in (("--by", "day"), ("--errors",)):
+            expect("1 newer" in run(box, newer, *words).stderr, words)
         text = run(box, folder, "--by", "workflow,movement").stdout
         expect("\x1b" not in text and "\u202e" not in text, repr(text))
         rows = list(csv.DictReader(io.StringIO(run(box, folder, "--by", "movement", "--csv").stdout,

@@ -124,6 +124,8 @@ def keys():
         until(b"q quits)?", 2)
         os.write(fd, b"1")
         until(b"q quits)?", 3)
+        screen = seen.rsplit(b"\x1b[2J", 1)[1]  # what is still to be seen
+        expect(b"before: " in screen and b"; the verdict was rule" in screen.split(b"2 of 3")[0], screen)
         os.write(fd, b"\x03")
         until(b"1 of 3 labelled", 1)
         expect(b"the verdict was rule 1" in seen, seen)

@@ -160,9 +160,23 @@ def bounds():
         expect(len(told) == 2 and total["open"] == 2 and abs(total["cost_usd"] - 1) < 1e-9, told, total)
         told, total = rejudge(box, "--scenario", script, "--yes")
         expect(len(told) == 2 and total["open"] == 0 and not total["bounded"] and len(results(box)) == 6, total)
+        told, total = rejudge(box, "--scenario", script, "--max-calls", "3", "-c", "4", "--as", "at once", status=1)
+        expect(total["calls"] == 3 and total["open"] == 3 and total["bounded"], "more than allowed", total)
         other = scenario(box, "other.json", judged(3))
         done = box.segue("rejudge", box.logs, "--scenario", other, "--yes")
         expect(done.returncode == 2 and b"--as" in done.stderr, "other answers under the same name", done.stderr)
+
+
+def told_at_once():
+    """Who reads along has each verdict before the next question is answered."""
+    with Box() as box:
+        made(box, 2)
+        slow = scenario(box, "slow.json", judged(2), judged(2, delay_ms=600000))
+        process = box.start("rejudge", box.logs, "--scenario", slow, "--yes", "--json", "-c", "1")
+        first = json.loads(process.stdout.readline())
+        expect(first["rule"] == 2 and process.poll() is None, first)
+        process.kill()
+        process.wait()
 
 
 def mistakes():
@@ -180,6 +194,8 @@ def mistakes():
                             (("--concurrency", "1000"), "from 1 to 64"), ((box.dir + "/none.ndjson",), "none")]:
             done = box.segue("rejudge", box.logs, *words, "--yes")
             expect(done.returncode == 2 and said in done.stderr.decode(), words, done.returncode, done.stderr)
+        done = box.segue("rejudge", box.logs, "--provider", "ollama", "--yes")
+        expect(done.returncode == 2 and b"needs a model" in done.stderr, "asked in vain", done)
         done = box.segue("rejudge", box.logs, "--movement", "nix", "--yes")
         expect(done.returncode == 0 and b"no judgment" in done.stdout, done)
         with open(box.log_paths()[0], "r+b") as f:  # somebody changes the log
@@ -353,6 +369,6 @@ def a_long_wait_is_told():
 
 
 if __name__ == "__main__":
-    sys.exit(main([same_question, other_ways, orders, bounds, mistakes, agreed, ended_everywhere, left_ones,
+    sys.exit(main([same_question, other_ways, orders, bounds, told_at_once, mistakes, agreed, ended_everywhere, left_ones,
                    unreadable_is_no_verdict, an_unreadable_recording_is_no_verdict, names_and_raters,
                    a_long_wait_is_told]))

@@ -143,6 +143,7 @@ def not_sound():
     path = box.file("bad.ndjson", data.replace(b'"plan it"', b'"plan it!"', 1).replace(b"the plan", b"a plan", 1))
     done = box.segue("replay", path, "--json")
     expect(done.returncode == 1 and json.loads(done.stdout.splitlines()[-1])["unsound"] == 1, done.stdout)
+    expect(b" in 1 session (1 not sound): " in box.segue("replay", path).stdout)
     torn = beside_blobs(box) + "/torn.ndjson"
     with open(torn, "wb") as f:
         f.write(data[:-20])

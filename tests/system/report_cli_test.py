@@ -242,6 +242,8 @@ def changed():
         bad = box.file("bad.ndjson", b"\n".join(lines))
         page = Page(report(box, bad, status=1))
         expect("not what was written" in page.all() and "not proven" in page.all())
+        done = box.segue("report", bad, "-o", box.dir + "/out.html")
+        expect(b"segue report: 1 log is not what was written" in done.stderr, done.stderr)
         view = json.loads(box.segue("show", bad, "--as", "view").stdout)
         expect(view["chain"]["state"] == "bad" and view["chain"]["records"] == at, view["chain"])
         expect(box.segue("report", box.dir + "/none.ndjson", "-o", box.dir + "/x").returncode == 2)

@@ -83,6 +83,11 @@ def flaky():
         out = test(box, path, "--provider", "dice", "--repeat", "3", "--stages", "structured_output", "--json", status=1)
         cell = json.loads(out.splitlines()[0])
         expect(cell["result"] == "flaky" and cell["got"] == [1, 2, 1] and cell["reply"].strip() == step(2), cell)
+        os.unlink(count)  # without "expected", too, the reply that differs is shown
+        path = box.file("c.ndjson", json.dumps({"id": "x", "text": "T", "rules": ["good", "bad"]}))
+        out = test(box, path, "--provider", "dice", "--repeat", "3", "--stages", "structured_output", "--json", status=1)
+        cell = json.loads(out.splitlines()[0])
+        expect(cell["result"] == "flaky" and cell["reply"].strip() == step(2), cell)
 
 
 def prose():
@@ -112,6 +117,10 @@ def wrong_cases():
                            ('{"text": "x", "rules": ["when(("]}', "line 1")]:
             done = box.segue("test", box.file("bad.ndjson", case), *words, "--provider", "script")
             expect(done.returncode == 2 and said.encode() in done.stderr, case, done.returncode, done.stderr)
+        one = box.file("one.ndjson", '{"text": "WELL", "rules": ["good", "bad"]}')
+        for unready, said in (("ollama", b"needs a model"), ("openai", b"key"), ("claude", b"claude")):
+            done = box.segue("test", one, "--provider", unready)
+            expect(done.returncode == 2 and said in done.stderr and done.stdout == b"", unready, done)
         for given in ({"path": True}, {"path": False}):  # nothing is paid for before all cases are known to be good
             for case, said in (('{"text": "x"}', b"line 4: "), ("{", b"line 4: "),
                                ('{"text": "x", "rules": ["when(("]}', b"line 4: ")):

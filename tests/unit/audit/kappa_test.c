@@ -182,6 +182,12 @@ static uint32_t chance_of(uint64_t *seed) {
   return (uint32_t)(*seed >> 33);
 }
 
+static void no_negative_zero(void **state) {
+  (void)state;
+  assert_true(kappa_shown(-0.004) == 0 && !signbit(kappa_shown(-0.004)));
+  assert_true(kappa_shown(-0.006) == -0.006);
+}
+
 /* Two raters who never agree in a sample, and two who always do, whose shares are sums of
  * fractions: the interval is that of so many turns without strata. */
 static void one_sided_strata(void **state) {
@@ -252,6 +258,7 @@ int main(void) {
                                      cmocka_unit_test(cohen_and_fleiss_tables),
                                      cmocka_unit_test(landis_and_koch_patients),
                                      cmocka_unit_test(strata_by_hand),
+                                     cmocka_unit_test(no_negative_zero),
                                      cmocka_unit_test(one_sided_strata),
                                      cmocka_unit_test(one_stratum_is_a_plain_sample),
                                      cmocka_unit_test(samples_of_a_known_truth),

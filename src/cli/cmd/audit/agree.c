@@ -60,7 +60,8 @@ static void show_pair(const struct agree_pair *p) {
   buf_printf(&line, "\n    %lu turn%s, the same in %.1f %% (%.1f to %.1f)", k.n,
              k.n == 1 ? "" : "s", 100 * k.agreement, 100 * k.agreement_low, 100 * k.agreement_high);
   if (k.known)
-    buf_printf(&line, ", kappa %.2f (%.2f to %.2f)", k.kappa, k.low, k.high);
+    buf_printf(&line, ", kappa %.2f (%.2f to %.2f)", kappa_shown(k.kappa), kappa_shown(k.low),
+               kappa_shown(k.high));
   if (p->stratum_count > 0)
     buf_printf(&line, ", from a sample of %zu strat%s", p->stratum_count,
                p->stratum_count == 1 ? "um" : "a");
@@ -110,6 +111,9 @@ static void agree_print(const struct agreeing *a) {
     else
       puts("there is nothing to compare the verdicts with: segue label ID MOVEMENT RULE");
   }
+  if (a->agree->unsound > 0)
+    fprintf(stderr, "segue agree: %llu log%s not intact and left out\n",
+            (unsigned long long)a->agree->unsound, a->agree->unsound == 1 ? " is" : "s are");
   if (a->agree->undecided > 0)
     fprintf(stderr, "segue agree: %llu turn%s no verdict, since no judge could be read\n",
             (unsigned long long)a->agree->undecided, a->agree->undecided == 1 ? " has" : "s have");

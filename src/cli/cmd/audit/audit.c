@@ -72,8 +72,10 @@ static void audit_print(struct census *c, const struct cli_args *args) {
     audit_print_json(c);
   } else if (cli_flag(args, "csv")) {
     audit_show_csv(c);
+    audit_show_apart(c, stderr);
   } else if (c->tables[CENSUS_BY].key_count > 0) {
     audit_show_groups(c);
+    audit_show_apart(c, stderr);
   } else {
     audit_show_screen(c);
   }

@@ -364,6 +364,7 @@ static void again_told(void *ctx, size_t i, long repeat, const char *method, con
     if (why[0] != '\0')
       json_object_set_new(told, "why", json_io_string(why));
     json_io_print(told, JSON_IO_COMPACT);
+    fflush(stdout); /* whoever reads along has it before the next question */
     json_decref(told);
     return;
   }

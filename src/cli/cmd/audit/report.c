@@ -36,7 +36,7 @@ struct reporting {
   struct proof *proof;
   struct select wanted;
   const char *logs;
-  bool bad; /* a log is not what was written */
+  size_t bad; /* logs that are not what was written */
 };
 
 static size_t text_max(const struct view_session *v) {
@@ -76,7 +76,7 @@ static bool report_one(struct reporting *r, const struct store_ref *ref, struct 
     return false;
   bool ok = proof_read(r->proof, ref, &proof, err);
   if (ok) {
-    r->bad |= proof.state == VERIFY_BAD;
+    r->bad += proof.state == VERIFY_BAD;
     fit_session(&v, r->report.session_count);
     report_session(&r->report, &v, &proof);
     ok = report_all_turns(r, &v, ref, err);
@@ -94,7 +94,7 @@ static bool report_store(struct reporting *r, const char *where, struct err *err
   bool ok = view_folder_read(&f, &store, &r->wanted, LIMIT_REPORT_ROW_COUNT, err);
   if (ok) {
     for (size_t i = 0; i < f.count; i++)
-      r->bad |= str_eq_c(f.rows[i].status, "bad");
+      r->bad += str_eq_c(f.rows[i].status, "bad");
     view_folder_finish(&f);
     fit_folder(&f);
     report_folder(&r->report, &f, str_from(where));
@@ -203,7 +203,10 @@ static int report_run(int argc, char **argv) {
     (void)cli_fail("report", &err);
     return STATUS_USAGE;
   }
-  return r.bad ? STATUS_FAILED : STATUS_COMPLETE;
+  if (r.bad > 0)
+    fprintf(stderr, "segue report: %zu log%s not what was written; the report says which\n", r.bad,
+            r.bad == 1 ? " is" : "s are");
+  return r.bad > 0 ? STATUS_FAILED : STATUS_COMPLETE;
 }
 
 const struct cli_command cmd_report = {
