@@ -310,9 +310,11 @@ def hostile():
         apart = [line for line in shown.stdout.splitlines()[2:] if line.startswith("  ")][:6]
         expect(shown.returncode == 0 and apart[5].startswith("  and ") and "--json" in apart[5], apart)
         expect(all(line.split()[0] in named and ".ndjson" in line for line in apart[:5]), apart)
-        for words in (("--by", "day"), ("--csv",), ("--errors",)):
+        for words in (("--by", "day"), ("--csv",)):
             done = run(box, folder, *words)
             expect(f"{states['tampered']} tampered" in done.stderr, "left out without a word", words, done.stderr)
+        done = run(box, folder, "--errors")
+        expect(" tampered" in done.stderr and " foreign" in done.stderr, "left out without a word", done.stderr)
         newer = box.dir + "/newer"
         os.mkdir(newer)
         body = b'{"v":2,"seq":1,"ts":"2026-01-01T00:00:00.000Z","type":"session_start"'
