@@ -331,16 +331,19 @@ static void preflight_check_options(struct flight *f, const struct reach_part *p
 /* Checks what would confine the movement's programs. */
 static void preflight_check_sandbox(struct flight *f, const struct movement *m,
                                     const struct capability *c, bool command) {
-  const bool placed = f->placed;
+  const struct flight before = *f;
   const char *note;
   struct err err;
+  if (m->has_sandbox || m->has_network) /* the key that says it, otherwise what it is for */
+    flight_look_at(f, (size_t)(m - f->p->workflow->movements),
+                   m->has_sandbox ? "sandbox" : "network");
   if (!sandbox_check(f->p->config, m, c, command, &note, &err))
     flight_say(f, f->errors, "movement " STR_FMT ": %s", STR_ARG(m->name), err.text);
   else if (note[0] != '\0') {
     f->placed = false; /* reported once */
     flight_say(f, f->warnings, "%s", note);
   }
-  f->placed = placed;
+  *f = before;
 }
 
 static void check_part(void *ctx, const struct reach_part *part) {

@@ -370,7 +370,7 @@ def the_user_may_forbid_less():
         box.configure(least="guard")
         done = box.segue("run", box.file("w.yaml", WORKFLOW % ("edit", "sandbox: off")), "--task", "t", "--logs", box.logs)
         expect(done.returncode == 3 or done.returncode == 2 or done.returncode == 1, done.returncode)
-        expect(b"sandbox: off is less than your config.yaml allows" in done.stderr, done.stderr)
+        expect(b"/w.yaml:6:14: movement work: sandbox: off is less than your config.yaml allows" in done.stderr, done.stderr)
         expect(not box.log_paths(), "it began")
 
 
