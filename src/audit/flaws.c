@@ -122,9 +122,13 @@ void flaws_read(struct flaws *f, const struct store_ref *ref) {
   enum rows_log state = flaw_log_read(&log, ref);
   f->logs[state]++;
   f->left_out += log.left_out;
-  if (state == ROWS_SOUND || state == ROWS_TORN)
-    for (size_t i = 0; i < log.flaw_count; i++)
-      count_flaw(f, &log.flaws[i]);
+  bool counts = state == ROWS_SOUND || state == ROWS_TORN;
+  log.schemas = f->has_schemas ? &f->schemas : NULL;
+  for (size_t i = 0; counts && i < log.flaw_count; i++)
+    if (log.flaws[i].joint != NULL)
+      flaw_split(&log, &log.flaws[i]);
+  for (size_t i = 0; counts && i < log.flaw_count; i++)
+    count_flaw(f, &log.flaws[i]);
   flaw_log_deinit(&log);
   f->log = NULL;
 }
@@ -141,6 +145,8 @@ struct flaws *flaws_new(const struct census *census) {
   struct flaws *f = xcalloc(1, sizeof *f);
   assert(census != NULL);
   f->census = census;
+  struct err err;
+  f->has_schemas = chain_schemas_init(&f->schemas, &err);
   return f;
 }
 
@@ -186,6 +192,8 @@ void flaws_free(struct flaws *f) {
     free(f->groups[i].message);
   }
   free(f->groups);
+  if (f->has_schemas)
+    chain_schemas_deinit(&f->schemas);
   map_deinit(&f->map);
   arena_deinit(&f->arena);
   free(f);

@@ -1,7 +1,7 @@
 /* flaws.h - answers that were not what was asked for, from many sessions, grouped by what is wrong
  * and written out as cases. They are answers that had to give a value (check records), and judges'
  * answers that no stage could use (stage records: unreadable, invalid, out_of_range, hidden,
- * ambiguous).
+ * ambiguous), also those that the judge then corrected.
  *
  *   flaws = flaws_new(census);              whose filters count; borrowed
  *   flaws->on_case = ...                    each answer as a case: see flaw_case
@@ -21,6 +21,7 @@
 #define SEGUE_AUDIT_FLAWS_H
 
 #include "audit/census.h"
+#include "judge/chain.h"
 
 struct flaw_group {
   char *stage; /* judge's stage; NULL: it is a movement's value */
@@ -44,7 +45,9 @@ struct flaws {
   struct arena arena;
   uint64_t answers, errors, left_out;
   uint64_t logs[ROWS_LOG_COUNT];
-  struct flaw_log *log; /* the log being read; owned */
+  struct flaw_log *log;         /* the log being read; owned */
+  struct chain_schemas schemas; /* of judges' answers */
+  bool has_schemas;
 };
 
 struct flaws *flaws_new(const struct census *census);

@@ -58,18 +58,19 @@ static void flaw_on_call_end(struct flaw_log *log, const json_t *record, uint64_
     return;
   bool native = json_at(record, "structured") != NULL;
   call->end_seq = seq;
+  call->answered = json_at(record, "error") == NULL;
   call->shape = native ? "native" : flaws_shape(json_view(json_at(record, "text")));
 }
 
-/* Adds a failing answer; takes the errors. */
-static void add_flaw(struct flaw_log *log, const json_t *record, long number, const char *movement,
+/* Adds a failing answer; takes the errors. Returns false if there is no room, or no answer. */
+static bool add_flaw(struct flaw_log *log, const json_t *record, long number, const char *movement,
                      const char *stage, json_t *errors) {
   long turn = flaw_number(record, "turn");
   const struct flaw_call *call = flaw_call_of(log, turn, number);
   if (call == NULL || call->end_seq == 0 || log->flaw_count == LIMIT_AUDIT_FLAW_COUNT) {
     log->left_out++;
     json_decref(errors);
-    return;
+    return false;
   }
   if ((log->flaw_count & (log->flaw_count - 1)) == 0)
     log->flaws =
@@ -89,6 +90,7 @@ static void add_flaw(struct flaw_log *log, const json_t *record, long number, co
   for (size_t i = log->call_count; stage != NULL && i > 0 && flaw->report_seq == 0; i--)
     if (log->calls[i - 1].turn == turn && log->calls[i - 1].works)
       flaw->report_seq = log->calls[i - 1].end_seq;
+  return true;
 }
 
 static json_t *one_error(struct str path, struct str keyword, struct str message) {
@@ -139,17 +141,48 @@ static void flaw_on_check(struct flaw_log *log, const json_t *record) {
   }
   if (json_array_size(errors) == 0)
     json_array_append_new(errors, one_error(STR("$"), str_from(outcome), str_from(outcome)));
-  add_flaw(log, record, flaw_number(record, "call"),
-           flaw_movement(log, flaw_number(record, "turn")), NULL, errors);
+  (void)add_flaw(log, record, flaw_number(record, "call"),
+                 flaw_movement(log, flaw_number(record, "turn")), NULL, errors);
 }
 
-/* Parses an error of a stage, a text such as "$.step: expected integer, found string". */
-static json_t *stage_error(struct str text, struct str reason) {
+json_t *flaw_stage_error(struct str text, struct str reason) {
   const char *colon = text.n > 0 && text.p[0] == '$' ? strstr(text.p, ": ") : NULL;
   if (colon == NULL || (size_t)(colon - text.p) >= text.n)
     return one_error(STR("$"), reason, text);
   size_t n = (size_t)(colon - text.p);
   return one_error((struct str){text.p, n}, reason, (struct str){text.p + n + 2, text.n - n - 2});
+}
+
+/* Adds the answers of a judge who was asked to correct itself, as far as they failed. */
+static void add_corrected(struct flaw_log *log, const json_t *record, enum stage_outcome outcome) {
+  const json_t *calls = json_at(record, "calls");
+  long turn = flaw_number(record, "turn");
+  bool mended = outcome == OUTCOME_MATCHED || outcome == OUTCOME_NO_MATCH, unanswered = false;
+  size_t i, answers = 0, added = 0, first = log->flaw_count;
+  json_t *call;
+  json_array_foreach(calls, i, call) {
+    const struct flaw_call *c = flaw_call_of(log, turn, (long)json_integer_value(call));
+    unanswered = c == NULL || !c->answered;
+    answers += !unanswered;
+  }
+  size_t failed = answers > 0 && mended ? answers - 1 : answers;
+  json_array_foreach(calls, i, call) {
+    const struct flaw_call *c = flaw_call_of(log, turn, (long)json_integer_value(call));
+    if (c != NULL && c->answered && added < failed)
+      added += add_flaw(log, record, c->call, flaw_movement(log, turn),
+                        flaw_word(log, json_at(record, "stage")), NULL);
+  }
+  if (added == 0)
+    return;
+  struct flaw *flaw = &log->flaws[first];
+  flaw->joint = json_copy(json_at(record, "errors"));
+  if (flaw->joint == NULL)
+    flaw->joint = json_array();
+  if (unanswered || outcome == OUTCOME_NO_MATCH) /* the last error is not a failing answer's */
+    (void)json_array_remove(flaw->joint, json_array_size(flaw->joint) - 1);
+  flaw->joint_count = added;
+  flaw->joint_outcome = outcome;
+  flaw->joint_mended = mended;
 }
 
 static void flaw_on_stage(struct flaw_log *log, const json_t *record) {
@@ -160,6 +193,10 @@ static void flaw_on_stage(struct flaw_log *log, const json_t *record) {
   bool failed = outcome == OUTCOME_UNREADABLE || outcome == OUTCOME_INVALID ||
                 outcome == OUTCOME_OUT_OF_RANGE || outcome == OUTCOME_HIDDEN ||
                 outcome == OUTCOME_AMBIGUOUS;
+  if (json_array_size(calls) > 1 && outcome != OUTCOME_ERROR && outcome != OUTCOME_SKIPPED) {
+    add_corrected(log, record, outcome);
+    return;
+  }
   if (!failed || json_array_size(calls) == 0)
     return;
   json_t *errors = json_array(), *text;
@@ -167,13 +204,13 @@ static void flaw_on_stage(struct flaw_log *log, const json_t *record) {
   struct str reason =
       str_from(rows_reason(stage, outcome, false, json_view(json_array_get(said, 0))));
   json_array_foreach(said, i, text) {
-    json_array_append_new(errors, stage_error(json_view(text), reason));
+    json_array_append_new(errors, flaw_stage_error(json_view(text), reason));
   }
   if (json_array_size(errors) == 0)
     json_array_append_new(errors, one_error(STR("$"), reason, reason));
-  add_flaw(log, record, (long)json_integer_value(json_array_get(calls, json_array_size(calls) - 1)),
-           flaw_movement(log, flaw_number(record, "turn")),
-           flaw_word(log, json_at(record, "stage")), errors);
+  (void)add_flaw(log, record, (long)json_integer_value(json_array_get(calls, 0)),
+                 flaw_movement(log, flaw_number(record, "turn")),
+                 flaw_word(log, json_at(record, "stage")), errors);
 }
 
 static void flaw_on_session_start(struct flaw_log *log, const json_t *record) {
@@ -239,7 +276,7 @@ enum rows_log flaw_log_read(struct flaw_log *log, const struct store_ref *ref) {
 
 void flaw_log_deinit(struct flaw_log *log) {
   for (size_t i = 0; i < log->flaw_count; i++)
-    json_decref(log->flaws[i].errors);
+    json_decref(log->flaws[i].errors), json_decref(log->flaws[i].joint);
   free(log->flaws);
   free(log->calls);
   json_decref(log->words);

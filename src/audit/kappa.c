@@ -79,7 +79,8 @@ static double kappa_error(const struct kappa_table *t, const struct margins *m, 
         b += p * across * across;
       }
     }
-  return sqrt(larger(0, (a + rest * rest * b - c * c) / n)) / (1 - m->chance);
+  double spread = a + rest * rest * b - c * c;
+  return spread > 1e-12 ? sqrt(spread / n) / (1 - m->chance) : 0; /* less is rounding */
 }
 
 struct kappa kappa_of(const struct kappa_table *t) {

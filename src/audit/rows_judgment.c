@@ -94,14 +94,20 @@ static void finish_stage(struct rows *rows, const struct stage_said *said,
   }
 }
 
-static struct str first_text(struct pull *at) {
-  struct str first = {"", 0}, raw;
+static bool says_missing(struct str error) {
+  return IS(error, "no JSON in the reply") ||
+         strcmp(rows_reason(STR(""), OUTCOME_UNREADABLE, false, error), "no_json") != 0;
+}
+
+/* Returns the text that says why nothing was read: of several answers that of the last one. */
+static struct str missing_text(struct pull *at) {
+  struct str text = {"", 0}, raw;
   if (!pull_open(at, '['))
-    return first;
+    return text;
   while (pull_item(at))
-    if (pull_text(at, &raw) && first.n == 0)
-      first = raw;
-  return first;
+    if (pull_text(at, &raw) && (text.n == 0 || says_missing(raw)))
+      text = raw;
+  return text;
 }
 
 static bool take_stage(struct rows *rows, struct pull *at, long turn, struct row_stage *stage) {
@@ -124,7 +130,7 @@ static bool take_stage(struct rows *rows, struct pull *at, long turn, struct row
     else if (IS(key, "calls"))
       few = take_stage_calls(rows, at, turn, stage);
     else if (IS(key, "errors"))
-      said.error = first_text(at);
+      said.error = missing_text(at);
     else if (IS(key, "provider"))
       said.provider = rows_name(rows, at);
     else if (IS(key, "model"))

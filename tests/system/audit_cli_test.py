@@ -426,6 +426,9 @@ def words():
         expect(audit(box, "--logs", some) == audit(box, some))
 
 
+CORRECTED = "calls > 1 and outcome <> 'error'"
+
+
 def errors():
     """What failed, by what is wrong with it: every number again, and each answer as a case."""
     box, db, folder = bed()
@@ -437,6 +440,10 @@ def errors():
             "select stage, outcome, reason, count(*) from stages where calls > 0 and outcome in"
             " ('unreadable', 'invalid', 'out_of_range', 'ambiguous') group by 1, 2, 3"):
         true[(stage, "$.step" if reason in ("wrong_shape", "out_of_range") else "$", reason)] = n
+    for stage, n in db.execute(  # those that were corrected
+            f"select stage, sum(calls - 1) from stages where {CORRECTED} group by 1"):
+        key = (stage, "$", "no_json")
+        true[key] = true.get(key, 0) + n
     groups = {}
     for e in got["errors"]:
         expect(e["count"] == e["answers"] and e["shape"] in ("prose", "json"), e)
@@ -458,10 +465,11 @@ def errors():
     done = box.segue("extract", "--batch", stdin=open(path, "rb").read())
     expect(done.stdout.count(b"\n") == len(cases) and b"bad_line" not in done.stdout, done.stderr[-300:])
     only = json.loads(run(box, folder, "--errors", "--model", "small", "--movement", "plan", "--json").stdout)
+    plan = "stages s join judgments j on j.log = s.log and j.turn = s.turn where s.model = 'small' and j.movement = 'plan'"
     expect(only["totals"]["answers"] == one(
-        db, "select count(*) from stages s join judgments j on j.log = s.log and j.turn = s.turn where s.calls > 0"
-        " and s.model = 'small' and j.movement = 'plan' and s.outcome in"
-        " ('unreadable', 'invalid', 'out_of_range', 'ambiguous')"), only["totals"])
+        db, f"select count(*) from {plan} and s.calls > 0 and s.outcome in"
+        " ('unreadable', 'invalid', 'out_of_range', 'ambiguous')") + one(
+            db, f"select sum(calls - 1) from {plan} and {CORRECTED}"), only["totals"])
     expect(f"{got['totals']['answers']} failing answers" in run(box, folder, "--errors").stdout)
     for wrong in (("--export", path), ("--errors", "--csv"), ("--errors", "--by", "method")):
         expect(run(box, folder, *wrong).returncode == 2, wrong)
@@ -472,6 +480,49 @@ def errors():
             f.write(open(p, "rb").read().replace(b"session_end", b"session_ebd").replace(b"\"attempt\":1", b"\"attempt\":2"))
     apart = json.loads(run(box, tampered, "--errors", "--json").stdout)["totals"]
     expect(apart["answers"] == 0 and apart["logs"]["tampered"] == 3, apart)
+
+
+def each_answer_of_a_correction():
+    """A judge who corrects itself has several answers: each is a case with its own errors, and the reason
+    why the stage did not decide is the last one's."""
+    flow = ("name: w\nprovider: script\njudge: {stages: [structured_output, ai_judge], max_reasks: 2}\nmovements:\n"
+            "  - name: review\n    instruction: look at it\n"
+            "    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: ABORT}]\n")
+    stage = {"stage": "structured_output"}
+    said = ['{"stepp": 1}', '{"reason": "r", "step": "x"}', "in prose"]  # 3 errors, 1, 1
+    with Box() as box:
+        replies = [{"purpose": "execute", "text": "done"}, *({**stage, "text": t} for t in said),
+                   {"stage": "ai_judge", "text": '{"reason": "r", "matched_index": 7}'},
+                   {"stage": "ai_judge", "text": '{"reason": "r", "matched_index": 1}'}]
+        done = box.segue("run", box.file("w.yaml", flow), "--logs", box.logs, "--cwd", box.cwd,
+                         "--scenario", box.file("s.json", json.dumps({"replies": replies})))
+        expect(done.returncode == 0, done)
+        path = box.dir + "/cases.ndjson"
+        got = json.loads(run(box, box.logs, "--errors", "--export", path, "--json").stdout)
+        cases = [json.loads(line) for line in open(path)]
+        seen = [(c["text"], [e["keyword"] for e in c["errors"]]) for c in cases]
+        expect(seen == [(said[0], ["wrong_shape"] * 3), (said[1], ["wrong_shape"]), (said[2], ["no_json"]),
+                        ('{"reason": "r", "matched_index": 7}', ["out_of_range"])], seen)
+        expect([e["path"] for e in cases[1]["errors"]] == ["$.step"], cases[1])
+        expect(got["totals"]["answers"] == 4 and got["totals"]["errors"] == 6, got["totals"])
+        falls = audit(box, box.logs)["totals"]["fall_through"]
+        expect([(f["stage"], f["reason"]) for f in falls] == [("structured_output", "no_json")], falls)
+        # the first answer's reason is not the stage's
+        replies[1:4] = [{**stage, "text": t} for t in ('{"reason": "cut', "in prose", "in prose")]
+        os.unlink(box.log_paths()[0])
+        box.segue("run", box.file("w.yaml", flow), "--logs", box.logs, "--cwd", box.cwd,
+                  "--scenario", box.file("s.json", json.dumps({"replies": replies})))
+        falls = audit(box, box.logs)["totals"]["fall_through"]
+        expect([(f["stage"], f["reason"]) for f in falls] == [("structured_output", "no_json")], falls)
+        # a correction that was never answered leaves the first answer as the one that failed
+        os.unlink(box.log_paths()[0])
+        replies[1:4] = [{**stage, "purpose": "judge", "text": said[0]},
+                        {**stage, "purpose": "reask", "error": {"class": "auth", "message": "no key"}}]
+        box.segue("run", box.file("w.yaml", flow), "--logs", box.logs, "--cwd", box.cwd,
+                  "--scenario", box.file("s.json", json.dumps({"replies": replies})))
+        run(box, box.logs, "--errors", "--export", path)
+        cases = [json.loads(line) for line in open(path)]
+        expect([(c["text"], len(c["errors"])) for c in cases] == [(said[0], 3)], cases)
 
 
 def schema_once():
@@ -516,4 +567,4 @@ def schema():
 
 if __name__ == "__main__":
     sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
-          a_persons_verdict, lines_that_are_too_long, one_large_log, words, errors, schema_once, schema]))
+          a_persons_verdict, lines_that_are_too_long, one_large_log, words, errors, each_answer_of_a_correction, schema_once, schema]))

@@ -132,7 +132,7 @@ class Maker:
             return out
         for at, name in enumerate(STAGES):
             body, calls = {"stage": name}, []
-            asks = 0 if name == "phase1_tag" else r.choice([1, 1, 1, 2, 3])
+            asks = {"phase1_tag": 0, "phase3_tag": 1}.get(name, r.choice([1, 1, 1, 2, 3]))  # tags are asked for once
             for _ in range(asks):
                 calls.append(self.call(log, n, turn, at, "judge", *judge, '{"step": 1}', stage=name))
             decides = r.random() < 0.6
@@ -141,6 +141,8 @@ class Maker:
                 outcome, errors, more, reason = "no_match", ["no tag"], {}, "no_tag"
             if decides:
                 outcome, errors, more, reason = "matched", [], {"rule": r.choice([1, 2])}, None
+            if asks > 1 and outcome != "error":  # what each answer before was
+                errors = ["no JSON in the reply"] * (asks - 1) + errors
             body.update(outcome=outcome, calls=calls, **({"errors": errors} if errors else {}), **more)
             provider, model = (judge if calls and r.random() < 0.5 else (None, None))
             if provider:
