@@ -3,6 +3,8 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "core/record.h"
+#include "core/state.h"
 #include "format/json_object.h"
 #include "format/json_write.h"
 
@@ -127,7 +129,7 @@ static void compare_on_session(struct compare_side *side, const json_t *record, 
   json_decref(side->outcome);
   side->outcome = strcmp(type, "session_end") == 0 ? keep(record, "outcome") : NULL;
   if (strcmp(type, "session_stop") == 0)
-    side->outcome = json_string("stopped");
+    side->outcome = json_string(session_stop_status(json_view(json_at(record, "reason"))));
 }
 
 /* Returns 0, which no fork names, for a head that cannot be read. */
@@ -181,6 +183,9 @@ bool compare_log(struct compare_side *side, const struct store_ref *ref, struct 
   struct book *book = &side->book;
   bool ok = book_open(book, ref, true, err);
   while (ok && (record = book_next(book)) != NULL) {
+    bool newer = json_integer_value(json_at(record, "v")) > RECORD_VERSION;
+    if (newer && side->newer == 0)
+      side->newer = book->records;
     compare_keep_head(side, record); /* only of sound ones: it proves what a fork shares */
     compare_record(side, record, works);
     json_decref(record);
@@ -195,6 +200,10 @@ bool compare_log(struct compare_side *side, const struct store_ref *ref, struct 
 
 bool compare_sound(const struct compare_side *side, struct err *err) {
   const struct book *book = &side->book;
+  if (side->newer > 0)
+    return err_set(err, ERR_CORRUPT,
+                   "%.200s: record %llu: its version is newer than this program reads",
+                   book->ref.name, (unsigned long long)side->newer);
   return book->state != BOOK_DAMAGED ||
          err_set(err, ERR_CORRUPT, "%.200s: record %llu: %.400s", book->ref.name,
                  (unsigned long long)book->records + 1, book->damage.text);

@@ -48,6 +48,7 @@ struct compare_side {
   struct compare_turn *turns;
   size_t count, room;
   int64_t ms, tokens, cost_nano;
+  uint64_t newer; /* first record of a version that is not known; 0: none */
 };
 
 enum compare_difference {                       /* bits */

@@ -122,6 +122,32 @@ def not_there():
         expect(done.returncode != 0 and b"record 1" in done.stderr, done.returncode, done.stderr)
 
 
+def newer():
+    """A log of a version that is not known yet is not read as if it were."""
+    with Box() as box:
+        path = session(box, ("p", step(1)), ("w", step(1)), ("r", step(1)))
+        before, out = "0" * 64, b""
+        for record in records(path):
+            del record["hash"]
+            body = json.dumps({**record, "v": 2}, ensure_ascii=False, separators=(",", ":")).encode()[:-1]
+            before = hashlib.sha256(before.encode() + body).hexdigest()
+            out += body + b',"hash":"' + before.encode() + b'"}\n'
+        done = box.segue("compare", box.file("v2.ndjson", out), path)
+        expect(done.returncode == 1 and b"record 1: its version is newer" in done.stderr, done)
+
+
+def stopped():
+    """A session that stopped without a rule is told as segue ls tells it."""
+    with Box() as box:
+        scenario = box.file("s.json", json.dumps({"replies": [
+            {"purpose": "execute", "text": "p"}, {"purpose": "judge", "text": step(0), "times": 0}]}))
+        done = box.segue("run", box.file("walk.yaml", FLOW), "--scenario", scenario, "--logs", box.logs, "--cwd", box.cwd)
+        expect(done.returncode == 4, done)
+        (path,) = box.log_paths()
+        expect(compare(box, path, path)["a"]["outcome"] == "rule_no_match")
+        expect("walk, rule_no_match, 1 turn" in text(box, path, path), text(box, path, path))
+
+
 def always(said):
     """A fork goes on behind the replies that its parent took: these have no end."""
     return json.dumps({"replies": [{"purpose": "execute", "text": said, "times": 0},
@@ -180,4 +206,4 @@ def a_parent_that_is_another():
 
 
 if __name__ == "__main__":
-    sys.exit(main([same_way, they_part, many_turns, not_there, a_fork, a_parent_that_is_another]))
+    sys.exit(main([same_way, they_part, many_turns, not_there, newer, stopped, a_fork, a_parent_that_is_another]))
