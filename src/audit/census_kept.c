@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char kept_name[] = "census", kept_magic[] = "segue census 2 " SEGUE_VERSION;
+static const char kept_name[] = "census", kept_magic[] = "segue census 3 " SEGUE_VERSION;
 
 enum { SETTLED_MS = 2000 }; /* a folder's time is coarser than a nanosecond */
 
