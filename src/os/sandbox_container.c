@@ -308,8 +308,12 @@ struct sandbox *sandbox_container_new(const struct sandbox_container *spec, stru
   for (size_t i = 0; i < ARRAY_LEN(always); i++)
     if (strcmp(always[i], "--init") != 0 || !podman) /* podman's init is a package of its own */
       engine_say(&c, always[i]);
-  if (podman)
+  if (podman) {
     engine_say_two(&c, "--cgroups", "disabled"); /* they stay in the call's own group */
+    /* Its programs write to our pipes themselves: what podman passes on can lack all of a short
+     * program's output (4.3: one of 160). */
+    engine_say_two(&c, "--log-driver", "passthrough");
+  }
   engine_say_two(&c, "--network", spec->plan->no_internet ? "none" : "host");
   say_user(&c, podman);
   say_limits(&c, podman);

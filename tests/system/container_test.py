@@ -246,6 +246,33 @@ def limits_hold_it():
     for_users(case)
 
 
+MANY = """name: many
+max_movements: 20
+movements:
+  - name: a
+    command: [sh, -c, "echo heard"]
+    sandbox: container
+    image: %s
+    network: none
+    rules: [{condition: when(iteration < 20), next: a}, {condition: when(true), next: COMPLETE}]
+"""
+
+
+def what_short_programs_say_is_heard():
+    """An engine that passes on a container's output itself can lose that of one which ends at once."""
+    def case(box):
+        flow = box.file("many.yaml", MANY % IMAGE)
+        box.own()
+        runs = [subprocess.Popen([*before(box.user), SEGUE, "run", flow, "--task", "t", "-q", "--logs", f"{box.logs}-{n}", "--cwd", box.cwd],
+                                 cwd=box.cwd, env=box.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for n in range(4)]
+        expect([p.wait(120) for p in runs] == [0] * 4, [p.returncode for p in runs])
+        for n in range(4):
+            (name,) = [name for name in os.listdir(f"{box.logs}-{n}") if name.endswith(".ndjson")]
+            told = [end["text"] for end in of_type(records(f"{box.logs}-{n}/{name}"), "call_end")]
+            expect(told == ["heard\n"] * 20, told)
+    for_users(case)
+
+
 def an_agent_keeps_its_state():
     def case(box):
         box.file("home/config/segue/providers/inside.yaml",
@@ -311,5 +338,5 @@ def words_are_checked_before():
 
 if __name__ == "__main__":
     need_build()
-    sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, limits_hold_it, an_agent_keeps_its_state,
+    sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, limits_hold_it, what_short_programs_say_is_heard, an_agent_keeps_its_state,
                    what_cannot_be_is_said, the_engine_says_why, words_are_checked_before]))

@@ -548,7 +548,7 @@ def another_encoding():
             done = box.segue("store", "export", "--move", away, env=env)
             expect(done.returncode == 0, done)
             done = box.segue("ls", env=env)
-            expect(f"it was moved to {os.uname().nodename}:{os.path.realpath(away)}".encode() in done.stdout, done)
+            expect(f"moved to {os.uname().nodename}:{os.path.realpath(away)}".encode() in done.stdout, done)
             done = box.segue("store", "import", "--move", away, env=env)
             expect(done.returncode == 0 and b"1 copied" in done.stdout, done)
             waits = [json.loads(row).get("waits") for row in box.segue("ls", "--json", env=env).stdout.splitlines()]
