@@ -145,6 +145,8 @@
 #define LIMIT_REPORT_ROW_COUNT       1000u   /* sessions of a folder */
 #define LIMIT_REPORT_TOLD_BYTES      (4u * 1024u * 1024u) /* judgments shown in full */
 #define LIMIT_REPORT_TOLD_MANY       (512u * 1024u) /* the same of several sessions together */
+#define LIMIT_REPORT_MANY_BYTES      1985000u       /* several sessions, with their judgments */
+#define LIMIT_REPORT_SHARE_LEAST     4096u          /* of each, however many there are */
 #define LIMIT_REPORT_SAID_BYTES      (768u * 1024u) /* texts of rows, together, as written */
 #define LIMIT_REPORT_SAID_LEAST      64u            /* of each, however many there are */
 #define LIMIT_REPORT_NAME_BYTES      256u           /* a movement's name, as written */

@@ -208,7 +208,10 @@ static void put_column(struct html *h, const char *name, enum view_sort sort,
 
 void part_rows(struct html *h, const struct view_folder *f, enum view_class class,
                const struct part_order *order) {
-  HTML(h, "<div class=wide tabindex=0 role=region");
+  if (h->root != NULL)
+    HTML(h, "<div class=wide tabindex=0 role=region");
+  else /* times are in full there, and there is a width of paper */
+    HTML(h, "<div class=\"wide rows\" tabindex=0 role=region");
   HTML_ATTR(h, "aria-label",
             str_from(class == VIEW_CLASS_COUNT ? "sessions" : view_class_name(class)));
   HTML(h, "><table><thead><tr><th scope=col>status</th><th scope=col>session</th>"

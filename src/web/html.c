@@ -169,6 +169,8 @@ void html_printf(struct html *h, const char *fmt, ...) {
 }
 
 void html_said(struct html *h, struct str text) {
+  if (text.n == 0 && h->root == NULL)
+    return; /* a file has many */
   HTML(h, "<bdi>");
   html_text(h, text);
   HTML(h, "</bdi>");

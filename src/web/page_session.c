@@ -122,8 +122,9 @@ static void put_turns_choice(struct html *h, const struct view_session *v, bool 
 
 static void put_turns(struct html *h, const struct page_ask *ask, const struct view_session *v) {
   size_t failed = count_failed(v), count = ask->only_failed ? failed : v->turn_count;
-  const struct part_which which = {ask->only_failed, first_turn(ask, count),
-                                   LIMIT_WINDOW_ROW_COUNT};
+  const struct part_which which = {.only_failed = ask->only_failed,
+                                   .first = first_turn(ask, count),
+                                   .max = LIMIT_WINDOW_ROW_COUNT};
   HTML(h, "<h2>Turns</h2>");
   put_turns_choice(h, v, ask->only_failed, failed);
   put_turn_pages(h, &which, count);

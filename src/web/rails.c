@@ -135,8 +135,6 @@ static void rails_put_edge(struct html *h, const struct rails *r, const struct r
     HTML(h, "<g class=taken><path");
   else
     HTML(h, "<g class=never><path");
-  if (h->root == NULL) /* a file may be read without its style */
-    HTML(h, " fill=none stroke=black");
   if (is_straight(e)) {
     html_attr_printf(h, "d", "M%d %dV%d", x, from + DOT, to - DOT);
     HTML(h, " />");
@@ -162,6 +160,8 @@ static void put_svg(struct html *h, const struct rails *r, size_t rows) {
   html_attr_printf(h, "viewBox", "0 0 %d %d", width, (int)rows * ROW);
   html_attr_printf(h, "height", "%.1fem", 2.5 * (double)rows);
   html_attr_printf(h, "width", "%.2fem", 2.5 * width / ROW);
+  if (h->root == NULL) /* a file may be read without its style */
+    HTML(h, " fill=none stroke=black");
   HTML(h, ">");
   for (int taken = 0; taken < 2; taken++) /* edges that were taken are drawn on top */
     for (size_t i = 0; i < r->count; i++)
@@ -203,6 +203,14 @@ static void put_led(struct html *h, const struct view_movement *m) {
     html_puts(h, "-");
 }
 
+/* Begins a cell of a number. A file has many, and style.css knows them by their place. */
+static void next_number(struct html *h) {
+  if (h->root != NULL)
+    HTML(h, "</td><td class=n>");
+  else
+    HTML(h, "</td><td>");
+}
+
 static void put_row(struct html *h, const struct view_movement *m) {
   struct buf text = {0};
   HTML(h, "<th scope=row>");
@@ -211,14 +219,14 @@ static void put_row(struct html *h, const struct view_movement *m) {
     HTML(h, " <span class=mark>open</span>");
   HTML(h, "</th><td>");
   html_said(h, m->who);
-  HTML(h, "</td><td class=n>");
+  next_number(h);
   html_printf(h, "%ld", m->runs);
-  HTML(h, "</td><td class=n>");
+  next_number(h);
   view_put_time(&text, m->duration_ms);
   html_text(h, buf_view(&text));
-  HTML(h, "</td><td class=n>");
+  next_number(h);
   html_printf(h, "%lld", (long long)(m->spend.input + m->spend.output));
-  HTML(h, "</td><td class=n>");
+  next_number(h);
   buf_clear(&text);
   view_put_cost(&text, &m->spend);
   html_text(h, buf_view(&text));
@@ -234,9 +242,9 @@ void rails_table(struct html *h, const struct view_session *v) {
   rails_gather(&r);
   HTML(h, "<div class=wide tabindex=0 role=region aria-label=\"Graph\"><table class=rails>"
           "<caption>Movements in file order, and where each led</caption><thead><tr>"
-          "<td></td><th scope=col>movement</th><th scope=col>who</th><th scope=col class=n>runs"
-          "</th><th scope=col class=n>time</th><th scope=col class=n>tokens</th>"
-          "<th scope=col class=n>cost</th><th scope=col>led to</th></tr></thead><tbody>");
+          "<td></td><th scope=col>movement</th><th scope=col>who</th><th scope=col>runs</th>"
+          "<th scope=col>time</th><th scope=col>tokens</th><th scope=col>cost</th>"
+          "<th scope=col>led to</th></tr></thead><tbody>");
   for (size_t i = 0; i < rows; i++) {
     HTML(h, "<tr>");
     if (i == 0) {

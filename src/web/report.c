@@ -114,35 +114,102 @@ static void put_task(struct html *h, const struct view_session *v) {
   HTML(h, "</pre></details>");
 }
 
+/* Explains the bars of turns, once in the file. */
+static void report_put_key(struct report_file *r, struct html *h) {
+  if (!r->has_key)
+    part_span_key(h);
+  r->has_key = true;
+}
+
+/* Returns where the next of several sessions must end: each has the same share of what is free,
+ * besides its judgments, which have their own limit. */
+static size_t session_until(const struct report_file *r) {
+  size_t used = r->out->n, left = r->session_count - r->sessions;
+  if (r->session_count <= 1)
+    return SIZE_MAX;
+  if (r->told_bytes < LIMIT_REPORT_TOLD_MANY)
+    used += LIMIT_REPORT_TOLD_MANY - r->told_bytes;
+  size_t share = used < LIMIT_REPORT_MANY_BYTES ? (LIMIT_REPORT_MANY_BYTES - used) / left : 0;
+  return r->out->n + (share > LIMIT_REPORT_SHARE_LEAST ? share : LIMIT_REPORT_SHARE_LEAST);
+}
+
 void report_session(struct report_file *r, const struct view_session *v,
                     const struct verify_result *proof) {
-  char id[ID_BYTES];
-  r->sessions++;
   r->session = v;
+  r->proof = proof;
   r->left_out = 0;
-  if (r->form == REPORT_MARKDOWN) {
-    markdown_session(r->out, v, proof);
-    return;
-  }
+  r->told_count = 0;
   struct html h = report_html(r);
-  session_id(r, id);
-  HTML(&h, "<section");
-  HTML_ATTR(&h, "aria-label", str_from(v->id));
-  HTML(&h, "><h2>Session ");
-  html_text(&h, str_from(v->id));
-  HTML(&h, "</h2>");
-  part_banner(&h, v);
-  part_session_facts(&h, v, proof);
-  put_task(&h, v);
-  if (v->movement_count > 0) {
-    HTML(&h, "<h3>Graph</h3>");
-    rails_table(&h, v);
+  if (r->form == REPORT_HTML && r->session_count > 1)
+    report_put_key(r, &h);
+  r->until = session_until(r);
+  r->sessions++;
+  if (r->form == REPORT_MARKDOWN)
+    markdown_session(r->out, v, proof);
+}
+
+/* Takes a table back if there is no room for it, and says how to see it. */
+static void put_if_room(const struct report_file *r, struct html *h, size_t before) {
+  if (r->out->n <= r->until)
+    return;
+  r->out->n = before;
+  HTML(h, "<p>There is no room for it in this file: <code>");
+  html_printf(h, "segue report %s -o FILE", r->session->id);
+  HTML(h, "</code> has it.</p>");
+}
+
+static void report_put_graph(const struct report_file *r, struct html *h) {
+  if (r->session->movement_count == 0)
+    return;
+  HTML(h, "<h3>Graph</h3>");
+  size_t before = r->out->n;
+  rails_table(h, r->session);
+  put_if_room(r, h, before);
+}
+
+/* Writes as many turns as there is room for. */
+static void report_put_turns(const struct report_file *r, struct html *h, const char *id) {
+  const struct view_session *v = r->session;
+  struct part_which which = {.max = v->turn_count, .told = r->told_count};
+  size_t before = r->out->n;
+  part_turns(h, v, id, &which);
+  while (r->out->n > r->until && which.max > 0) {
+    size_t size = r->out->n - before, room = r->until > before ? r->until - before : 0;
+    size_t fewer = (size_t)((double)which.max * (double)room / (double)size);
+    which.max = fewer < which.max ? fewer : which.max - 1;
+    r->out->n = before;
+    if (which.max > 0)
+      part_turns(h, v, id, &which);
   }
-  HTML(&h, "<h3>Turns</h3>");
-  part_turns(&h, v, id, &(struct part_which){.max = v->turn_count});
-  HTML(&h, "<h3>Totals</h3>");
-  part_totals(&h, v);
-  HTML(&h, "<h3>Judgments</h3>");
+  if (which.max < v->turn_count) {
+    HTML(h, "<p>");
+    html_printf(h, "There is no room for %zu more turns in this file: ", v->turn_count - which.max);
+    HTML(h, "<code>");
+    html_printf(h, "segue report %s -o FILE", v->id);
+    HTML(h, "</code> has them.</p>");
+  }
+}
+
+static void report_put_session(struct report_file *r, struct html *h) {
+  const struct view_session *v = r->session;
+  char id[ID_BYTES];
+  session_id(r, id);
+  HTML(h, "<section><h2>Session ");
+  html_text(h, str_from(v->id));
+  HTML(h, "</h2>");
+  part_banner(h, v);
+  part_session_facts(h, v, r->proof);
+  put_task(h, v);
+  report_put_graph(r, h);
+  HTML(h, "<h3>Turns</h3>");
+  if (v->turn_count > 0)
+    report_put_key(r, h);
+  report_put_turns(r, h, id);
+  HTML(h, "<h3>Totals</h3>");
+  size_t before = r->out->n;
+  part_totals(h, v);
+  put_if_room(r, h, before);
+  HTML(h, "<h3>Judgments</h3>");
 }
 
 bool report_wants(struct report_file *r) {
@@ -170,14 +237,16 @@ static void put_turn_summary(struct html *h, const struct view_turn *turn) {
 void report_turn(struct report_file *r, const struct view_turn *turn,
                  const struct view_told *told) {
   struct buf command = {0};
-  size_t before = r->out->n;
+  struct buf *out = r->form == REPORT_MARKDOWN ? r->out : &r->told;
+  size_t before = out->n;
   char id[ID_BYTES];
+  r->told_count++;
   buf_printf(&command, "segue show %s " STR_FMT "#%ld --full", r->session->id,
              STR_ARG(turn->movement), turn->run);
   if (r->form == REPORT_MARKDOWN) {
-    markdown_told(r->out, turn, told, buf_view(&command));
+    markdown_told(out, turn, told, buf_view(&command));
   } else {
-    struct html h = report_html(r);
+    struct html h = {.out = out};
     session_id(r, id);
     HTML(&h, "<details");
     html_attr_printf(&h, "id", "%st%ld", id, turn->turn);
@@ -188,7 +257,13 @@ void report_turn(struct report_file *r, const struct view_turn *turn,
     HTML(&h, "</details>");
   }
   buf_deinit(&command);
-  r->told_bytes += r->out->n - before;
+  r->told_bytes += out->n - before;
+  if (r->session_count <= 1 || r->told_bytes <= LIMIT_REPORT_TOLD_MANY)
+    return;
+  out->n = before;
+  r->told_bytes = LIMIT_REPORT_TOLD_MANY;
+  r->told_count--;
+  r->left_out++;
 }
 
 void report_session_end(struct report_file *r) {
@@ -199,6 +274,9 @@ void report_session_end(struct report_file *r) {
                  r->left_out);
     return;
   }
+  report_put_session(r, &h);
+  buf_str(r->out, buf_view(&r->told));
+  buf_deinit(&r->told);
   if (r->left_out > 0) {
     HTML(&h, "<p>");
     html_printf(&h, "%ld more judgments are not in this file: ", r->left_out);

@@ -9,7 +9,8 @@
  *   report_session_end(&r)
  *   report_end(&r)
  * Judgments are included up to LIMIT_REPORT_TOLD_BYTES together, those of several sessions up to
- * LIMIT_REPORT_TOLD_MANY; texts are cut before (fit.h). The report says which are missing. */
+ * LIMIT_REPORT_TOLD_MANY; texts are cut before (fit.h). Several sessions share
+ * LIMIT_REPORT_MANY_BYTES. The report says what is missing. */
 #ifndef SEGUE_WEB_REPORT_H
 #define SEGUE_WEB_REPORT_H
 
@@ -27,12 +28,19 @@ struct report_file {
   size_t session_count; /* number of sessions it covers; 0: one */
   size_t sessions;      /* begun so far */
   size_t told_bytes;
-  long left_out; /* judgments of this session that are left out */
+  size_t until; /* where the tables of this session must end in `out` */
+  bool has_key; /* the bars of turns are explained */
+  /* of this session: */
+  struct buf told;   /* its judgments */
+  size_t told_count; /* and their number */
+  long left_out;     /* judgments that are left out */
   const struct view_session *session;
+  const struct verify_result *proof;
 };
 
 void report_begin(struct report_file *r, struct str title);
 void report_folder(struct report_file *r, const struct view_folder *f, struct str where);
+/* Begins a session; v and proof are used until its end. */
 void report_session(struct report_file *r, const struct view_session *v,
                     const struct verify_result *proof);
 /* Returns whether there is room for one more judgment; if not, it is left out. */

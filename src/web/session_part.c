@@ -53,9 +53,11 @@ void part_session_facts(struct html *h, const struct view_session *v,
                         const struct verify_result *proof) {
   struct buf text = {0};
   HTML(h, "<dl>");
-  HTML(h, "<dt>session</dt><dd>");
-  part_code(h, str_from(v->id));
-  HTML(h, "</dd>");
+  if (h->root != NULL) { /* in a file the heading above says it */
+    HTML(h, "<dt>session</dt><dd>");
+    part_code(h, str_from(v->id));
+    HTML(h, "</dd>");
+  }
   part_fact(h, "forked from", v->forked_from);
   buf_str(&text, v->workflow);
   if (v->workflow_path.n > 0)
@@ -134,21 +136,35 @@ static long long on_axis(const struct view_session *v, int64_t ms) {
   return ms - v->started_ms >= all ? 1000 : (ms - v->started_ms) * 1000 / all;
 }
 
-/* Fills a span: work is plain; each other kind has its own hatching, so they differ even without
- * colour. */
-static void put_span_fill(struct html *h, enum view_span_kind kind, const char *id) {
-  HTML_ATTR(h, "class", str_from(view_span_name(kind)));
-  if (kind != VIEW_WORK)
-    html_attr_printf(h, "fill", "url(#%shatch-%s)", id, view_span_name(kind));
+/* Returns what the ids of hatching begin with. A file has no others like them. */
+static const char *hatch_id(const struct html *h) {
+  return h->root != NULL ? "hatch-" : "";
 }
 
-/* Draws a turn's bar. The box has the proportions of .bar in style.css, so that hatching is not
- * stretched. What is too short to be seen apart from a span of its kind is drawn with it. */
-static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t,
-                         const char *id) {
-  HTML(h, "<svg class=bar viewBox=\"0 0 1000 86\" preserveAspectRatio=none aria-hidden=true");
-  part_bare_size(h, 192, 17);
-  HTML(h, ">");
+/* Fills a span: work is plain; each other kind has its own hatching, so they differ even without
+ * colour. style.css fills what has no class. */
+static void put_span_fill(struct html *h, enum view_span_kind kind) {
+  if (h->root != NULL)
+    HTML_ATTR(h, "class", str_from(view_span_name(kind)));
+  if (kind != VIEW_WORK)
+    html_attr_printf(h, "fill", "url(#%s%s)", hatch_id(h), view_span_name(kind));
+}
+
+/* Writes an attribute in thousandths of the bar. */
+static void put_bar_share(struct html *h, const char *name, long long n) {
+  if (n % 10 == 0)
+    html_attr_printf(h, name, "%lld%%", n / 10);
+  else
+    html_attr_printf(h, name, "%lld.%lld%%", n / 10, n % 10);
+}
+
+/* Draws a turn's bar. Its parts are shares of its width, so that hatching is not stretched. What
+ * is too short to be seen apart from a span of its kind is drawn with it. */
+static void put_time_bar(struct html *h, const struct view_session *v, const struct view_turn *t) {
+  if (h->root != NULL)
+    HTML(h, "<svg class=bar aria-hidden=true>");
+  else
+    HTML(h, "<svg aria-hidden=true width=192 height=17>");
   for (size_t i = 0; i < t->span_count; i++) {
     const struct view_span *s = &t->spans[i];
     long long from = on_axis(v, s->from_ms), to = on_axis(v, s->to_ms);
@@ -157,11 +173,12 @@ static void put_time_bar(struct html *h, const struct view_session *v, const str
         break;
       to = on_axis(v, s[1].to_ms) > to ? on_axis(v, s[1].to_ms) : to;
     }
-    HTML(h, "<rect");
-    put_span_fill(h, s->kind, id);
-    html_attr_printf(h, "x", "%lld", from);
-    html_attr_printf(h, "width", "%lld", to - from > 2 ? to - from : 2);
-    HTML(h, " height=86 />");
+    HTML(h, "<rect height=17");
+    put_span_fill(h, s->kind);
+    if (from > 0)
+      put_bar_share(h, "x", from);
+    put_bar_share(h, "width", to - from > 2 ? to - from : 2);
+    HTML(h, "/>");
   }
   HTML(h, "</svg>");
 }
@@ -169,16 +186,16 @@ static void put_time_bar(struct html *h, const struct view_session *v, const str
 static void put_hatch_lines(struct html *h, enum view_span_kind kind) {
   switch (kind) {
   case VIEW_JUDGING:
-    HTML(h, "<path d=\"M0 5H30M0 20H30\" />");
+    HTML(h, "<path d=\"M0 1H6M0 4H6\" />");
     return;
   case VIEW_WAITING:
-    HTML(h, "<path d=\"M-5 5 5 -5M0 30 30 0M25 35 35 25\" />");
+    HTML(h, "<path d=\"M-1 1 1 -1M0 6 6 0M5 7 7 5\" />");
     return;
   case VIEW_RETRY:
-    HTML(h, "<path d=\"M-5 25 5 35M0 0 30 30M25 -5 35 5\" />");
+    HTML(h, "<path d=\"M-1 5 1 7M0 0 6 6M5 -1 7 1\" />");
     return;
   case VIEW_PERSON:
-    HTML(h, "<path d=\"M0 15H30M15 0V30\" />");
+    HTML(h, "<path d=\"M0 3H6M3 0V6\" />");
     return;
   case VIEW_WORK:
   case VIEW_SPAN_KINDS:
@@ -186,31 +203,31 @@ static void put_hatch_lines(struct html *h, enum view_span_kind kind) {
   }
 }
 
-static void put_hatch(struct html *h, enum view_span_kind kind, const char *id) {
+static void put_hatch(struct html *h, enum view_span_kind kind) {
   if (kind == VIEW_WORK)
     return;
-  HTML(h, "<pattern width=30 height=30 patternUnits=userSpaceOnUse");
-  html_attr_printf(h, "id", "%shatch-%s", id, view_span_name(kind));
+  HTML(h, "<pattern width=6 height=6 patternUnits=userSpaceOnUse");
+  html_attr_printf(h, "id", "%s%s", hatch_id(h), view_span_name(kind));
   html_attr_printf(h, "class", "hatch %s", view_span_name(kind));
   if (h->root == NULL)
-    HTML(h, " stroke=black stroke-width=8");
+    HTML(h, " stroke=black stroke-width=1.6");
   HTML(h, ">");
   put_hatch_lines(h, kind);
   HTML(h, "</pattern>");
 }
 
-static void put_span_key(struct html *h, const char *id) {
+void part_span_key(struct html *h) {
   static const char *const words[VIEW_SPAN_KINDS] = {"work", "judging", "waiting for a place",
                                                      "waiting for the next attempt",
                                                      "waiting for a person"};
   HTML(h, "<p class=\"key dim\">");
   for (int i = 0; i < VIEW_SPAN_KINDS; i++) {
-    HTML(h, "<span><svg viewBox=\"0 0 86 86\" aria-hidden=true");
+    HTML(h, "<span><svg aria-hidden=true");
     part_bare_size(h, 14, 14);
     HTML(h, ">");
-    put_hatch(h, (enum view_span_kind)i, id);
-    HTML(h, "<rect width=86 height=86");
-    put_span_fill(h, (enum view_span_kind)i, id);
+    put_hatch(h, (enum view_span_kind)i);
+    HTML(h, "<rect width=100% height=17");
+    put_span_fill(h, (enum view_span_kind)i);
     HTML(h, " /></svg>");
     html_puts(h, words[i]);
     HTML(h, "</span>");
@@ -218,12 +235,39 @@ static void put_span_key(struct html *h, const char *id) {
   HTML(h, "</p>");
 }
 
+/* Begins a cell of a number. A file has many, and style.css knows them by their place. */
+static void begin_number(struct html *h) {
+  if (h->root != NULL)
+    HTML(h, "<td class=n>");
+  else
+    HTML(h, "<td>");
+}
+
+struct head {
+  const char *words;
+  bool number;
+};
+
+static void put_heads(struct html *h, const struct head *heads, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (h->root == NULL) /* a row of th alone is one of heads */
+      HTML(h, "<th>");
+    else if (heads[i].number)
+      HTML(h, "<th scope=col class=n>");
+    else
+      HTML(h, "<th scope=col>");
+    html_puts(h, heads[i].words);
+    HTML(h, "</th>");
+  }
+  HTML(h, "</tr></thead><tbody>");
+}
+
 static void put_number_cell(struct html *h, long long n) {
   if (n <= 0) {
     HTML(h, "<td></td>");
     return;
   }
-  HTML(h, "<td class=n>");
+  begin_number(h);
   html_printf(h, "%lld", n);
   HTML(h, "</td>");
 }
@@ -248,6 +292,18 @@ static void put_wait_mark(struct html *h, const struct view_turn *t) {
     part_since(h, t->doing->since_ms);
 }
 
+static void put_dim_below(struct html *h, struct str text) {
+  if (h->root != NULL) {
+    HTML(h, "<br><span class=dim>");
+    html_said(h, text);
+    HTML(h, "</span>");
+    return;
+  }
+  HTML(h, "<br><bdi class=dim>");
+  html_text(h, text);
+  HTML(h, "</bdi>");
+}
+
 static void put_method_cell(struct html *h, const struct view_turn *t) {
   HTML(h, "<td>");
   if (!t->over)
@@ -265,52 +321,57 @@ static void put_method_cell(struct html *h, const struct view_turn *t) {
   if (t->unproven)
     HTML(h, " <span class=mark>not proven</span>");
   if (t->why.n > 0) {
-    HTML(h, "<br><span class=dim>");
-    html_said(h, t->why);
-    HTML(h, "</span>");
+    put_dim_below(h, t->why);
   }
   HTML(h, "</td>");
 }
 
+/* Writes a turn's number. told: its judgment is in this file. */
+static void put_turn_number(struct html *h, const struct view_turn *t, const char *id, bool told) {
+  struct buf text = {0};
+  begin_number(h);
+  if (h->root != NULL) {
+    buf_printf(&text, "%ld", t->turn);
+    HTML(h, "<a");
+    HTML_LINK(h, "", buf_view(&text), "");
+    HTML(h, ">");
+  } else if (told) {
+    buf_printf(&text, "%st%ld", id, t->turn);
+    HTML(h, "<a");
+    HTML_LINK(h, "#", buf_view(&text), "");
+    HTML(h, ">");
+  }
+  html_printf(h, "%ld", t->turn);
+  if (h->root != NULL || told)
+    HTML(h, "</a>");
+  HTML(h, "</td>");
+  buf_deinit(&text);
+}
+
 static void put_turn_row(struct html *h, const struct view_session *v, const struct view_turn *t,
-                         const char *id) {
+                         const char *id, bool told) {
   struct buf text = {0};
   if (t->parent > 0)
     HTML(h, "<tr class=child");
   else
     HTML(h, "<tr");
-  html_attr_printf(h, "id", "%sr%ld", id, t->turn);
-  HTML(h, "><td class=n>");
-  if (h->root == NULL) {
-    buf_printf(&text, "%st%ld", id, t->turn);
-    HTML(h, "<a");
-    HTML_LINK(h, "#", buf_view(&text), "");
-    HTML(h, ">");
-    html_printf(h, "%ld", t->turn);
-    HTML(h, "</a>");
-  } else {
-    buf_printf(&text, "%ld", t->turn);
-    HTML(h, "<a");
-    HTML_LINK(h, "", buf_view(&text), "");
-    HTML(h, ">");
-    html_printf(h, "%ld", t->turn);
-    HTML(h, "</a>");
-  }
-  HTML(h, "</td><th scope=row>");
+  if (h->root != NULL)
+    html_attr_printf(h, "id", "%sr%ld", id, t->turn);
+  HTML(h, ">");
+  put_turn_number(h, t, id, told);
+  HTML(h, "<th scope=row>");
   html_said(h, t->movement);
   if (t->run > 1)
     html_printf(h, " #%ld", t->run);
   if (t->provider.n > 0) {
-    HTML(h, "<br><span class=dim>");
-    html_said(h, t->provider);
-    HTML(h, "</span>");
+    put_dim_below(h, t->provider);
   }
   HTML(h, "</th><td>");
-  put_time_bar(h, v, t, id);
+  put_time_bar(h, v, t);
   if (t->what.n > 0)
     html_said(h, t->what);
-  HTML(h, "</td><td class=n>");
-  buf_clear(&text);
+  HTML(h, "</td>");
+  begin_number(h);
   view_put_time(&text, t->duration_ms);
   if (!t->over && h->now_ms > 0 && is_at_work(v)) /* the records do not say how long by now */
     part_since(h, t->started_ms);
@@ -322,7 +383,7 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
   buf_clear(&text);
   view_put_cost(&text, &t->spend);
   if (text.n > 0)
-    HTML(h, "<td class=n>");
+    begin_number(h);
   else
     HTML(h, "<td>");
   html_text(h, buf_view(&text));
@@ -337,23 +398,25 @@ static void put_turn_row(struct html *h, const struct view_session *v, const str
 
 void part_turns(struct html *h, const struct view_session *v, const char *id,
                 const struct part_which *which) {
-  size_t before = 0;
+  static const struct head heads[] = {
+      {"turn", true}, {"movement", false}, {"when, and what it did", false},
+      {"took", true}, {"files", true},     {"tokens", true},
+      {"cost", true}, {"led to", false},   {"by, and why", false}};
+  size_t before = 0, told = 0;
   if (v->turn_count == 0) {
     HTML(h, "<p>No turn has begun.</p>");
     return;
   }
-  put_span_key(h, id);
-  HTML(h, "<div class=wide tabindex=0 role=region aria-label=Turns><table><thead><tr>"
-          "<th scope=col class=n>turn</th><th scope=col>movement</th>"
-          "<th scope=col>when, and what it did</th><th scope=col class=n>took</th>"
-          "<th scope=col class=n>files</th><th scope=col class=n>tokens</th>"
-          "<th scope=col class=n>cost</th><th scope=col>led to</th><th scope=col>by, and why</th>"
-          "</tr></thead><tbody>");
+  if (h->root != NULL)
+    part_span_key(h);
+  HTML(h, "<div class=wide tabindex=0 role=region aria-label=Turns><table><thead><tr>");
+  put_heads(h, heads, ARRAY_LEN(heads));
   for (size_t i = 0; i < v->turn_count && before < which->first + which->max; i++) {
     if (which->only_failed && !view_turn_failed(&v->turns[i]))
       continue;
+    bool linked = !v->turns[i].unproven && told++ < which->told;
     if (before++ >= which->first)
-      put_turn_row(h, v, &v->turns[i], id);
+      put_turn_row(h, v, &v->turns[i], id, linked);
   }
   HTML(h, "</tbody></table></div>");
   if (v->turns_left_out > 0) {
@@ -374,13 +437,13 @@ static void put_total(struct html *h, const char *group, const char *name, const
   html_said(h, str_from(name));
   HTML(h, "</th>");
   put_number_cell(h, json_integer_value(json_at(part, "calls")));
-  HTML(h, "<td class=n>");
+  begin_number(h);
   view_put_time(&text, json_integer_value(json_at(part, "duration_ms")));
   html_text(h, buf_view(&text));
   HTML(h, "</td>");
   put_number_cell(h, json_integer_value(json_at(part, "input")));
   put_number_cell(h, json_integer_value(json_at(part, "output")));
-  HTML(h, "<td class=n>");
+  begin_number(h);
   buf_clear(&text);
   view_put_dollars(&text, json_number_value(cost), json_is_number(cost),
                    json_at(part, "unpriced") != NULL);
@@ -392,13 +455,13 @@ static void put_total(struct html *h, const char *group, const char *name, const
 void part_totals(struct html *h, const struct view_session *v) {
   static const char *const groups[] = {"purposes", "movements", "providers"};
   static const char *const words[] = {"purpose", "movement", "provider"};
+  static const struct head heads[] = {{"by", false},  {"name", false},     {"calls", true},
+                                      {"time", true}, {"tokens in", true}, {"tokens out", true},
+                                      {"cost", true}};
   const char *name;
   json_t *part;
-  HTML(h, "<div class=wide tabindex=0 role=region aria-label=Totals><table><thead><tr>"
-          "<th scope=col>by</th><th scope=col>name</th><th scope=col class=n>calls</th>"
-          "<th scope=col class=n>time</th><th scope=col class=n>tokens in</th>"
-          "<th scope=col class=n>tokens out</th><th scope=col class=n>cost</th></tr></thead>"
-          "<tbody>");
+  HTML(h, "<div class=wide tabindex=0 role=region aria-label=Totals><table><thead><tr>");
+  put_heads(h, heads, ARRAY_LEN(heads));
   put_total(h, "all", "all calls", v->spent);
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     json_t *group = json_object_get(v->spent, groups[i]);

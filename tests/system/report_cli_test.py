@@ -7,6 +7,7 @@ import sys
 
 import browser
 from audit_logs import Log, START_MS, ZERO, session_id, write
+from copied_logs import copied
 from support import Box, expect, main, of_type, records
 
 WORKFLOW = """
@@ -231,6 +232,30 @@ def large():
         expect("s1t200" in page.ids and "max_movements" in page.all())
 
 
+def many_named():
+    """200 sessions that are named one by one stay below 2 MB, and say what there was no room for."""
+    with Box() as box:
+        for turns in (4, 10, 60):
+            path = long_session(box, turns)
+            with open(path, "rb") as f:
+                template = (os.path.basename(path)[:-7].encode(), f.read().splitlines())
+            os.mkdir(f"{box.dir}/{turns}")
+            named = [f"{box.dir}/{turns}/{session_id(n)}.ndjson" for n in range(200)]
+            for n, name in enumerate(named):
+                with open(name, "wb") as f:
+                    f.write(copied(template, session_id(n).encode()))
+            text = report(box, *named)
+            expect(len(text.encode()) < 2_000_000, turns, len(text.encode()))
+            page = Page(text)
+            expect(len(set(page.ids)) == len(page.ids), "an id stands twice")
+            expect({link[1:] for link in page.links} <= set(page.ids), "a link leads nowhere")
+            expect(text.count("<pattern") == 4, "hatching is defined more than once")
+            rows = [r for r in page.rows if len(r) == 9 and r[0].isdigit()]
+            least, most = {4: (800, 800), 10: (1400, 2000), 60: (1400, 11999)}[turns]  # spans differ with the machine
+            expect(least <= len(rows) <= most, turns, len(rows))
+            expect(("There is no room for" in page.all()) == (len(rows) < 200 * turns), turns)
+
+
 def changed():
     """A log that was changed is shown with a banner; what stands behind the change is marked."""
     with Box() as box:
@@ -269,8 +294,17 @@ def in_a_browser():
                 b.emulate(width=width, dark=dark)
                 wide = b.run("return document.documentElement.scrollWidth - innerWidth")
                 expect(wide <= 0, "the page scrolls sideways by", wide, "at", width)
+                cut = b.run("return innerWidth > 1000 ? [...document.querySelectorAll('.wide')].filter((e) => "
+                            "e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel) : []")
+                expect(cut == [], "tables wider than the page:", cut)
                 found = b.violations(axe) if axe else []
                 expect(found == [], width, dark, word, found)
+            for width in (690, 980):  # A4, upright and across
+                b.emulate(width=width, media="print")
+                cut = b.run("const end = document.querySelector('main').getBoundingClientRect().right; return ["
+                            "...document.querySelectorAll('table')].filter((e) => e.getBoundingClientRect().right > end)"
+                            ".map((e) => e.parentElement.ariaLabel)")
+                expect(cut == [], "the paper cuts", cut, width)
             # without its style no drawing is larger than a line, or a filled block
             tall = b.run("""for (const s of document.querySelectorAll('style')) s.remove();
                 return [...document.querySelectorAll('svg:not(.drawing svg), .drawing path:not(.tip)')].filter((e) =>
@@ -281,4 +315,4 @@ def in_a_browser():
 
 
 if __name__ == "__main__":
-    sys.exit(main([one_session, hostile, folder, hostile_folder, large, changed, in_a_browser]))
+    sys.exit(main([one_session, hostile, folder, hostile_folder, large, many_named, changed, in_a_browser]))
