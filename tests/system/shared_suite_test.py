@@ -29,7 +29,7 @@ LEFT_OUT = {
                "a_resume_that_knows_does_not_wait": LEASE},
     "questions": {"what_was_remembered_is_looked_at_again": EDITS},
     "global_rules": {},
-    "web_live": {},
+    "web_live": {"its_log_is_gone": EDITS},
 }
 
 

@@ -115,20 +115,35 @@ def often():
         box.end()
 
 
+def running(box, b):
+    """A page on a session that goes on for long; its id."""
+    box.serve()
+    workflow, scenario = simple(box, 120000)
+    sid = box.submit(workflow, scenario)
+    box.wait_status(sid, "running")
+    root = enter(b, box.code())
+    b.open(root + f"s/{sid}/")
+    b.wait(READY)
+    return sid
+
+
 def ages():
-    """While nothing is recorded, what a page says of time goes on; when its log is gone, it says so until it is back."""
+    """While nothing is recorded, what a page says of time goes on."""
     with WebBox() as box, browser.Browser() as b:
-        box.serve()
-        workflow, scenario = simple(box, 120000)
-        sid = box.submit(workflow, scenario)
-        box.wait_status(sid, "running")
-        root = enter(b, box.code())
-        b.open(root + f"s/{sid}/")
+        sid = running(box, b)
         call = "return document.getElementById('main').innerText.match(/attempt 1, for ([0-9]+)/)?.[1]"
         first = int(b.wait(call))
         b.wait(call + f" > {first}")
         expect(re.search("^since [0-9]+ s$", b.run("return document.querySelector('#r1 td.n + td.n, #r1 time').innerText")), b.run(
             "return document.getElementById('r1').innerText"))
+        box.ask("POST", f"/v1/sessions/{sid}/cancel")
+        box.end()
+
+
+def its_log_is_gone():
+    """A page says that its log is gone, until it is back."""
+    with WebBox() as box, browser.Browser() as b:
+        sid = running(box, b)
         path = box.log(sid)
         os.rename(path, path + ".1")
         line = "return document.getElementById('line').textContent"
@@ -163,4 +178,4 @@ if __name__ == "__main__":
     if not browser.CAN:
         print("no chromium and chromedriver: skipped")
         sys.exit(77)
-    sys.exit(main([words, tabs, often, ages, killed]))
+    sys.exit(main([words, tabs, often, ages, its_log_is_gone, killed]))
