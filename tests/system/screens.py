@@ -13,7 +13,7 @@ from audit_logs import write
 from daemon import simple
 from report_cli_test import HOSTILE, long_session, session
 from support import Box, records
-from web_gate_test import WebBox
+from web_gate_test import UNSURE, WebBox
 
 READY = "return document.readyState == 'complete' && !!document.querySelector('#main h1')"
 JAPANESE = "\u30ad\u30e5\u30fc\u304c\u6e80\u676f\u306b\u306a\u308b\u3068\u8981\u7d20\u3092\u5931\u3046\u3002\u62d2\u5426\u3059\u308b\u3053\u3068\u3002"
@@ -45,14 +45,6 @@ movements:
           notes: {type: string}
           tags: {type: array, items: {type: string}}
     rules: [{condition: when(true), next: COMPLETE}]
-"""
-UNSURE = """
-name: unsure
-provider: script
-movements:
-  - name: one
-    instruction: do it
-    rules: [{condition: good, next: COMPLETE}, {condition: bad, next: ABORT}]
 """
 
 

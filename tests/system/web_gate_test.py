@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Who may see the window: each rule of its door, one by one, and with a real browser from elsewhere."""
+import contextlib
 import http.client
 import http.server
 import json
@@ -521,6 +522,7 @@ def no_browser():
         return [n for n in os.listdir(box.dir + "/run") + os.listdir(box.dir + "/tmp") if n.endswith(".html")]
     with WebBox() as box:
         os.makedirs(box.logs)
+        os.mkfifo(box.dir + "/held")
         for words in ((), ("--logs", box.logs)):
             if not words:
                 box.serve()
@@ -530,7 +532,7 @@ def no_browser():
                 done = box.segue("web", *words, env={"BROWSER": opener}, timeout=20)
                 expect(done.returncode != 0 and how in done.stderr and b"segue web --no-open" in done.stderr, words, done.stderr)
                 expect(files(box) == [], words, files(box))
-            opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec sleep 5\n")
+            opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec cat {box.dir}/held\n")
             process = box.start("web", *words, env={"BROWSER": opener})
             box.until(lambda: os.path.exists(box.dir + "/begun"), "no browser")
             expect(len(files(box)) == 1, words, files(box))
@@ -539,6 +541,8 @@ def no_browser():
             expect(status == (0 if words else -signal.SIGINT), words, status)
             expect(files(box) == [], words, files(box))
             os.unlink(box.dir + "/begun")
+            with contextlib.suppress(OSError):  # lets the browser go
+                os.close(os.open(box.dir + "/held", os.O_WRONLY | os.O_NONBLOCK))
         box.end()
 
 
