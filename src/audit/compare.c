@@ -250,7 +250,7 @@ static struct compare_row compare_row_of(const struct compare_turn *a,
     row.differs = COMPARE_ONLY_ONE;
     return row;
   }
-  if (a->rule != b->rule || !same_text(a->next, b->next))
+  if (a->judged != b->judged || a->rule != b->rule || !same_text(a->next, b->next))
     row.differs |= COMPARE_VERDICT;
   if (!same_text(a->method, b->method))
     row.differs |= COMPARE_METHOD;
@@ -351,6 +351,15 @@ const struct compare_row *compare_parting(const struct compare_row *rows, size_t
     if ((rows[i].differs & (COMPARE_ONLY_ONE | COMPARE_VERDICT)) != 0)
       return &rows[i];
   return NULL;
+}
+
+size_t compare_judged(const struct compare_row *rows, size_t count, bool judged) {
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++) {
+    bool any = (rows[i].a != NULL && rows[i].a->judged) || (rows[i].b != NULL && rows[i].b->judged);
+    n += any == judged;
+  }
+  return n;
 }
 
 /* --- output --- */

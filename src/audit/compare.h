@@ -53,7 +53,8 @@ struct compare_side {
 
 enum compare_difference {                       /* bits */
                           COMPARE_ONLY_ONE = 1, /* the other session has no such turn */
-                          COMPARE_VERDICT = 2,  /* another rule, or another next movement */
+                          COMPARE_VERDICT =
+                              2, /* another rule or next movement, or only one has any */
                           COMPARE_METHOD = 4,
                           COMPARE_TEXT = 8, /* the agent said something else */
                           COMPARE_FILES = 16,
@@ -83,6 +84,8 @@ const struct compare_side *compare_shared(const struct compare_side *a,
 /* Returns the first row in which the sessions part: a turn that one lacks, or another verdict.
  * NULL: they do not part. */
 const struct compare_row *compare_parting(const struct compare_row *rows, size_t count);
+/* Counts the rows whose turns have a verdict, or the other ones. */
+size_t compare_judged(const struct compare_row *rows, size_t count, bool judged);
 /* Returns {"a", "b", "same_workflow", "shared", "parting", "turns"}, a new reference. */
 json_t *compare_json(const struct compare_side *a, const struct compare_side *b,
                      const struct compare_row *rows, size_t count);

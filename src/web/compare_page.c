@@ -263,11 +263,17 @@ static void put_same_way(struct html *h, const struct compare_row *rows, size_t 
   size_t differing = 0;
   for (size_t i = 0; i < count; i++)
     differing += rows[i].differs != 0;
-  if (differing == 0)
-    HTML(h, "<p>No difference: every turn has the same verdict.</p>");
+  const char *that_was = compare_judged(rows, count, false) > 0 ? " that was judged" : "";
+  HTML(h, "<p>");
+  if (compare_judged(rows, count, true) == 0)
+    html_puts(h, "No turn has a verdict, so there is none to compare.");
+  else if (differing == 0)
+    html_printf(h, "No difference: every turn%s has the same verdict.", that_was);
   else
-    HTML(h, "<p>They took the same way: every turn has the same verdict. The last column says what "
-            "else differs.</p>");
+    html_printf(h, "They took the same way: every turn%s has the same verdict.", that_was);
+  if (differing > 0)
+    html_puts(h, " The last column says what else differs.");
+  HTML(h, "</p>");
 }
 
 void compare_page(struct html *h, const struct compare_side *a, const struct compare_side *b,

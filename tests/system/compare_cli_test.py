@@ -30,7 +30,7 @@ movements:
 """
 
 
-def session(box, *turns):
+def session(box, *turns, status=0):
     """turns: (the agent's text, the judge's reply, or two of them); the path of the log."""
     replies = []
     for text, *judged in turns:
@@ -42,7 +42,7 @@ def session(box, *turns):
     cwd = f"{box.dir}/cwd{len(before)}"
     os.mkdir(cwd)
     done = box.segue("run", box.file("walk.yaml", FLOW), "--scenario", scenario, "--logs", box.logs, "--cwd", cwd)
-    expect(done.returncode == 0, done.stdout, done.stderr)
+    expect(done.returncode == status, done.stdout, done.stderr)
     return (set(box.log_paths()) - before).pop()
 
 
@@ -94,6 +94,35 @@ def they_part():
                 expect((turn["rule"], turn["next"], turn["method"]) == (j["rule"], j["next"], j["method"]), turn, j)
         out = text(box, a, b)
         expect("they diverge here:" in out and "rule 2 > work, structured_output" in out, out)
+
+
+def no_verdict():
+    """Turns that nobody has judged have no verdict that could be the same."""
+    with Box() as box:
+        whole = session(box, ("p", step(1)), ("w1", step(1)), ("r", step(1)))
+        lines = open(whole, "rb").read().splitlines(keepends=True)
+        first = [i for i, r in enumerate(records(whole)) if r["type"] == "turn_start"]
+        started = box.file("started.ndjson", b"".join(lines[:first[0]]))
+        open_ = box.file("open.ndjson", b"".join(lines[:first[0] + 3]))
+        later = box.file("later.ndjson", b"".join(lines[:first[1] + 3]))
+        for a in (started, open_):
+            out = text(box, a, a)
+            expect("no turn has a verdict, so there is none to compare" in out and "same" not in out, out)
+        out = text(box, later, later)
+        expect("every turn that was judged has the same verdict" in out, out)
+        expect("every turn has the same verdict" in text(box, whole, whole))
+        got = compare(box, later, whole)
+        expect(got["parting"] == 1 and got["turns"][1]["differs"][0] == "verdict", got)
+
+
+def no_rule_is_a_verdict():
+    """A turn that no rule fits differs from one that is not judged yet."""
+    with Box() as box:
+        path = session(box, ("p", step(0), "[PLAN:0]"), status=4)
+        lines = open(path, "rb").read().splitlines(keepends=True)
+        judged = [i for i, r in enumerate(records(path)) if r["type"] == "judgment"][0]
+        out = text(box, path, box.file("open.ndjson", b"".join(lines[:judged])))
+        expect("they diverge here:" in out and "no rule" in out and "not judged" in out, out)
 
 
 def many_turns():
@@ -206,4 +235,4 @@ def a_parent_that_is_another():
 
 
 if __name__ == "__main__":
-    sys.exit(main([same_way, they_part, many_turns, not_there, newer, stopped, a_fork, a_parent_that_is_another]))
+    sys.exit(main([same_way, they_part, no_verdict, no_rule_is_a_verdict, many_turns, not_there, newer, stopped, a_fork, a_parent_that_is_another]))

@@ -63,6 +63,7 @@ static const struct page_case cases[] = {
     {"behind-causes", PAGE_BEHIND, 200, NULL, "causes", NULL, "all", NULL, 0},
     {"providers", PAGE_PROVIDERS, 200, NULL, NULL, NULL, NULL, NULL, WITH_DAEMON},
     {"compare", PAGE_COMPARE, 200, NULL, NULL, NULL, NULL, NULL, 0},
+    {"compare-open", PAGE_COMPARE, 200, RUNNING, RUNNING, NULL, NULL, NULL, 0},
     {"compare-damaged", PAGE_COMPARE, 200, DAMAGED, NULL, NULL, NULL, NULL, 0},
     {"enter", PAGE_ENTER, 200, NULL, NULL, NULL, NULL, NULL, 0},
 };
@@ -86,6 +87,8 @@ static struct page_ask page_asked(const struct page_case *c) {
   put(ask.id, sizeof ask.id, c->id);
   put(ask.a, sizeof ask.a, c->id != NULL ? c->id : SESSION);
   put(ask.turn, sizeof ask.turn, c->turn);
+  if (c->kind == PAGE_COMPARE && c->turn != NULL)
+    put(ask.b, sizeof ask.b, c->turn);
   put(ask.q, sizeof ask.q, c->q);
   if (c->kind == PAGE_BEHIND) {
     bool causes = strcmp(c->turn, "causes") == 0;

@@ -110,6 +110,16 @@ static void show_shared(const struct compare_side *a, const struct compare_side 
     printf(", but that record has changed since: segue verify says more\n");
 }
 
+/* Says that they do not part, or that nothing can be said about it. */
+static void show_same_way(const struct compare_row *rows, size_t count) {
+  if (compare_judged(rows, count, true) == 0)
+    puts("no turn has a verdict, so there is none to compare");
+  else if (compare_judged(rows, count, false) > 0)
+    puts("they took the same way: every turn that was judged has the same verdict");
+  else
+    puts("they took the same way: every turn has the same verdict");
+}
+
 static void compare_show(const struct compare_side *a, const struct compare_side *b,
                          const struct compare_row *rows, size_t count) {
   const struct compare_row *parting = compare_parting(rows, count);
@@ -120,7 +130,7 @@ static void compare_show(const struct compare_side *a, const struct compare_side
     puts("the workflows differ");
   show_shared(a, b);
   if (parting == NULL)
-    puts("they took the same way: every turn has the same verdict");
+    show_same_way(rows, count);
   else {
     puts("they diverge here:");
     show_row(parting, colours);
