@@ -228,14 +228,12 @@ void rejudge_case_free(struct rejudge_case *c) {
 /* --- logs --- */
 
 struct rejudge_reading {
-  const long *turns;
+  const long *turns; /* ascending */
   size_t n, found;
   const struct rejudge_as *as;
   struct chain_schemas schemas;
   struct book book;
   struct core core;
-  rejudge_fn on_case;
-  void *ctx;
 };
 
 static bool rejudge_blob(void *ctx, const char *sha256, struct buf *out, struct err *err) {
@@ -243,21 +241,18 @@ static bool rejudge_blob(void *ctx, const char *sha256, struct buf *out, struct 
   return store_blob_get(&b->store, sha256, out, err);
 }
 
-static bool rejudge_wanted(const struct rejudge_reading *r, long turn, size_t *index) {
-  for (size_t i = 0; i < r->n; i++)
-    if (r->turns[i] == turn) {
-      *index = i;
-      return true;
-    }
-  return false;
+static int rejudge_compare(const void *a, const void *b) {
+  const long *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
 }
 
-/* Takes a judged turn. before: the hash of the record before the judgment. */
+/* Makes a case of a judged turn, if it is wanted. before: the hash of the record before the
+ * judgment. */
 static bool take_judged(struct rejudge_reading *r, const json_t *record, const char *before,
-                        struct err *err) {
-  size_t index;
+                        struct rejudge_case **out, struct err *err) {
   long number = (long)json_integer_value(json_at(record, "turn"));
-  if (!rejudge_wanted(r, number, &index))
+  const long *wanted = bsearch(&number, r->turns, r->n, sizeof *r->turns, rejudge_compare);
+  if (wanted == NULL)
     return true;
   const struct turn *turn = core_turn(&r->core, number);
   if (turn == NULL)
@@ -265,27 +260,45 @@ static bool take_judged(struct rejudge_reading *r, const json_t *record, const c
   struct rejudge_case *c = case_of(&r->core, turn, &r->schemas, r->as, err);
   if (c == NULL)
     return err_wrap(err, "turn %ld", number);
-  c->index = index;
+  c->index = (size_t)(wanted - r->turns);
   memcpy(c->hash, before, sizeof c->hash);
   r->found++;
-  r->on_case(r->ctx, c);
+  *out = c;
   return true;
 }
 
-static bool rejudge_fold(struct rejudge_reading *r, struct err *err) {
+struct rejudge_reading *rejudge_open(const struct store_ref *ref, const long *turns, size_t n,
+                                     const struct rejudge_as *as, struct err *err) {
+  struct rejudge_reading *r = xcalloc(1, sizeof *r);
+  assert(n > 0);
+  *r = (struct rejudge_reading){.turns = turns, .n = n, .as = as};
+  core_init(&r->core);
+  if (!chain_schemas_init(&r->schemas, err) || !book_open(&r->book, ref, false, err)) {
+    rejudge_close(r);
+    return NULL;
+  }
+  return r;
+}
+
+bool rejudge_next(struct rejudge_reading *r, struct rejudge_case **out, struct err *err) {
   const struct core_source source = {.ctx = &r->book, .blob = rejudge_blob};
   char before[SHA256_HEX];
   json_t *record;
   bool ok = true;
+  *out = NULL;
   memcpy(before, r->book.hash, sizeof before);
-  while (ok && r->found < r->n && (record = book_next(&r->book)) != NULL) {
+  while (ok && *out == NULL && r->found < r->n && (record = book_next(&r->book)) != NULL) {
     if (str_eq_c(json_view(json_at(record, "type")), "judgment"))
-      ok = take_judged(r, record, before, err);
+      ok = take_judged(r, record, before, out, err);
     ok = ok && core_apply_json(&r->core, record, NULL, &source, err);
     memcpy(before, r->book.hash, sizeof before);
     json_decref(record);
   }
-  if (!ok || r->found == r->n)
+  if (!ok) {
+    rejudge_case_free(*out);
+    *out = NULL;
+  }
+  if (!ok || *out != NULL || r->found == r->n)
     return ok;
   if (r->book.state == BOOK_DAMAGED)
     return err_set(err, ERR_CORRUPT, "record %llu: %.600s", (unsigned long long)r->book.records + 1,
@@ -293,19 +306,11 @@ static bool rejudge_fold(struct rejudge_reading *r, struct err *err) {
   return err_set(err, ERR_NOT_FOUND, "not all of its turns are judged");
 }
 
-bool rejudge_read(const struct store_ref *ref, const long *turns, size_t n,
-                  const struct rejudge_as *as, rejudge_fn on_case, void *ctx, struct err *err) {
-  struct rejudge_reading r = {.turns = turns, .n = n, .as = as, .on_case = on_case, .ctx = ctx};
-  assert(n > 0);
-  if (!chain_schemas_init(&r.schemas, err))
-    return false;
-  bool ok = book_open(&r.book, ref, false, err);
-  if (ok) {
-    core_init(&r.core);
-    ok = rejudge_fold(&r, err);
-    core_deinit(&r.core);
-    book_close(&r.book);
-  }
-  chain_schemas_deinit(&r.schemas);
-  return ok;
+void rejudge_close(struct rejudge_reading *r) {
+  if (r == NULL)
+    return;
+  core_deinit(&r->core);
+  book_close(&r->book);
+  chain_schemas_deinit(&r->schemas);
+  free(r);
 }

@@ -1,8 +1,13 @@
 /* rejudge.h - restores recorded turns as they stood when they were judged, to be judged once more.
  *
- *   rejudge_read(&ref, turns, n, &as, on_case, ctx, &err)    n turns of one log, in its order
- *   host_start with case->core.workflow and rejudge_parent(case); host_answer_with(&case->answer)
- *   rejudge_case_free(case)
+ *   reading = rejudge_open(&ref, turns, n, &as, &err)     n turns of one log, ascending
+ *   while (rejudge_next(reading, &case, &err) && case != NULL)      in the log's order
+ *     host_start with case->core.workflow and rejudge_parent(case); host_answer_with(&case->answer)
+ *     rejudge_case_free(case)
+ *   rejudge_close(reading)
+ *
+ * A log is read no further than its next case, so that a long one needs no more memory than a short
+ * one. `turns` and `as` must stay until the end.
  *
  * A case is a workflow of one movement: the recorded movement's name, rules and judge, or another
  * judge. The result of the turn's own work (text, exit, tests, files) is the answer, and earlier
@@ -30,14 +35,14 @@ struct rejudge_case {
   struct call_result answer; /* result of its work */
 };
 
-/* Receives a case and owns it. */
-typedef void (*rejudge_fn)(void *ctx, struct rejudge_case *c);
-
-/* Reads the cases. False: the log is not sound up to the last of these turns, or lacks one of the
- * judgments. */
-bool rejudge_read(const struct store_ref *ref, const long *turns, size_t n,
-                  const struct rejudge_as *as, rejudge_fn on_case, void *ctx,
-                  struct err *err) MUST_CHECK;
+struct rejudge_reading;
+/* Returns NULL if the log cannot be opened. */
+struct rejudge_reading *rejudge_open(const struct store_ref *ref, const long *turns, size_t n,
+                                     const struct rejudge_as *as, struct err *err);
+/* Reads up to the next case and gives it away; NULL after the last. False: the log is not sound up
+ * to there, or lacks one of the judgments. */
+bool rejudge_next(struct rejudge_reading *r, struct rejudge_case **out, struct err *err) MUST_CHECK;
+void rejudge_close(struct rejudge_reading *r);
 const struct core_parent *rejudge_parent(struct rejudge_case *c);
 /* Copies the result of the turn's work, for another session. */
 void rejudge_answer(const struct rejudge_case *c, struct call_result *out);

@@ -63,9 +63,14 @@ static bool is_labelled(const struct label_asked *a, const struct draw_turn *tur
 
 /* --- the screen --- */
 
-static void on_asked(void *ctx, struct rejudge_case *c) {
-  struct label_asked *a = ctx;
-  a->made = c;
+static bool label_read(struct label_asked *a, struct err *err) {
+  const struct rejudge_as as = {.max_reasks = -1};
+  struct store_ref ref;
+  store_ref(a->sample->store, a->turn->session, &ref);
+  struct rejudge_reading *reading = rejudge_open(&ref, &a->turn->turn, 1, &as, err);
+  bool ok = reading != NULL && rejudge_next(reading, &a->made, err);
+  rejudge_close(reading);
+  return ok;
 }
 
 static size_t label_line_count(struct str text) {
@@ -217,10 +222,7 @@ static bool label_answer(struct label_asked *a, long rule, struct err *err) {
 
 /* Asks about one turn. *key is as ask_key gives it. */
 static bool label_ask(struct label_asked *a, long *key, struct err *err) {
-  const struct rejudge_as as = {.max_reasks = -1};
-  struct store_ref ref;
-  store_ref(a->sample->store, a->turn->session, &ref);
-  if (!rejudge_read(&ref, &a->turn->turn, 1, &as, on_asked, a, err)) {
+  if (!label_read(a, err)) {
     fprintf(stderr, "segue label: turn %ld of %s is left out: ", a->turn->turn, a->turn->session);
     cli_put_safe(stderr, err->text);
     fputc('\n', stderr);

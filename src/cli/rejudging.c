@@ -119,44 +119,72 @@ static long pending_next(const struct rejudging *r, struct pending *p) {
   return p->next <= r->repeat ? p->next++ : 0;
 }
 
-static void on_case(void *ctx, struct rejudge_case *c) {
-  struct rejudging *r = ctx;
-  struct pending *p = xcalloc(1, sizeof *p);
-  *p = (struct pending){.made = c, .next = 1};
-  p->turn = r->next + c->index;
-  list_push_back(&r->cases, &p->in_cases);
-}
-
-static bool has_open(const struct rejudging *r, size_t from, size_t to) {
-  for (size_t i = from * (size_t)r->repeat; i < to * (size_t)r->repeat; i++)
-    if (r->verdicts[i] == REJUDGE_OPEN)
+static bool has_open(const struct rejudging *r, size_t turn) {
+  for (long repeat = 1; repeat <= r->repeat; repeat++)
+    if (*rejudging_verdict(r, turn, repeat) == REJUDGE_OPEN)
       return true;
   return false;
 }
 
-/* Reads the turns of the next log. Returns false if there is none. */
-static bool read_next_log(struct rejudging *r) {
-  struct store_ref ref;
-  struct err err = {0};
-  size_t end = r->next;
-  long *numbers;
-  if (r->next == r->count)
-    return false;
-  const char *session = r->turns[r->next].session;
-  while (end < r->count && strcmp(r->turns[end].session, session) == 0)
-    end++;
-  numbers = xcalloc(end - r->next, sizeof *numbers);
-  for (size_t i = r->next; i < end; i++)
-    numbers[i - r->next] = r->turns[i].turn;
-  store_ref(&r->source, session, &ref);
-  if (has_open(r, r->next, end) &&
-      !rejudge_read(&ref, numbers, end - r->next, &r->as, on_case, r, &err)) {
-    r->unsound++;
-    (void)err_wrap(&err, "%.40s", session);
-    (void)cli_fail("rejudge", &err);
+static void close_reading(struct rejudging *r) {
+  rejudge_close(r->reading);
+  free(r->numbers);
+  free(r->places);
+  r->reading = NULL;
+  r->numbers = NULL;
+  r->places = NULL;
+}
+
+static void say_unsound(struct rejudging *r, const char *session, struct err *err) {
+  r->unsound++;
+  (void)err_wrap(err, "%.40s", session);
+  (void)cli_fail("rejudge", err);
+}
+
+/* Opens the next log with turns that are to be judged. Returns false if there is none. */
+static bool open_next_log(struct rejudging *r) {
+  while (r->next < r->count) {
+    struct store_ref ref;
+    struct err err = {0};
+    const char *session = r->turns[r->next].session;
+    size_t end = r->next, n = 0;
+    while (end < r->count && strcmp(r->turns[end].session, session) == 0)
+      end++;
+    r->numbers = xcalloc(end - r->next, sizeof *r->numbers);
+    r->places = xcalloc(end - r->next, sizeof *r->places);
+    for (; r->next < end; r->next++)
+      if (has_open(r, r->next)) {
+        r->numbers[n] = r->turns[r->next].turn;
+        r->places[n++] = r->next;
+      }
+    store_ref(&r->source, session, &ref);
+    if (n > 0)
+      r->reading = rejudge_open(&ref, r->numbers, n, &r->as, &err);
+    if (r->reading != NULL)
+      return true;
+    if (n > 0)
+      say_unsound(r, session, &err);
+    close_reading(r);
   }
-  free(numbers);
-  r->next = end;
+  return false;
+}
+
+/* Reads the next turn that is to be judged, if its log has one more. Returns false if there is no
+ * further log. */
+static bool read_next_case(struct rejudging *r) {
+  struct rejudge_case *c;
+  struct err err = {0};
+  if (r->reading == NULL && !open_next_log(r))
+    return false;
+  if (!rejudge_next(r->reading, &c, &err))
+    say_unsound(r, r->turns[r->places[0]].session, &err);
+  if (c == NULL) {
+    close_reading(r);
+    return true;
+  }
+  struct pending *p = xcalloc(1, sizeof *p);
+  *p = (struct pending){.made = c, .next = 1, .turn = r->places[c->index]};
+  list_push_back(&r->cases, &p->in_cases);
   return true;
 }
 
@@ -315,7 +343,7 @@ static void rejudge_start_more(struct rejudging *r) {
         break;
       }
     if (p == NULL) {
-      r->closing = !read_next_log(r);
+      r->closing = !read_next_case(r);
       continue;
     }
     long repeat = pending_next(r, p);
@@ -384,6 +412,7 @@ bool rejudging_run(struct rejudging *r, struct err *err) {
   (void)several_run(&r->several);
   LIST_EACH(struct pending, p, in_cases, &r->cases)
     pending_drop(r, p);
+  close_reading(r);
   several_deinit(&r->several);
   if (r->failed.code != ERR_NONE)
     *err = r->failed;

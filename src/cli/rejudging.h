@@ -51,7 +51,10 @@ struct rejudging {
   struct watcher watcher;
   struct list jobs, cases;
   size_t left_next;
-  size_t next; /* first turn whose log was not read yet */
+  struct rejudge_reading *reading; /* the log that is being read, or NULL */
+  long *numbers;                   /* its turns that are to be judged, owned */
+  size_t *places;                  /* and where each stands in `turns`, owned */
+  size_t next;                     /* first turn whose log was not opened yet */
   int64_t calls, cost_nano;
   int64_t waits_until_ms; /* real time; end of the last wait reported */
   uint64_t unsound;       /* turns of logs that could not be read */

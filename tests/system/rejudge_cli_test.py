@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 
+from daemon import SANITIZED
 from support import WAIT_S, Box, expect, main, need_build, of_type, prompt_text, records
 
 need_build()
@@ -165,6 +166,41 @@ def bounds():
         other = scenario(box, "other.json", judged(3))
         done = box.segue("rejudge", box.logs, "--scenario", other, "--yes")
         expect(done.returncode == 2 and b"--as" in done.stderr, "other answers under the same name", done.stderr)
+
+
+LOOP = """
+name: loop
+initial_movement: work
+max_movements: 100
+provider: script
+judge: {stages: [structured_output]}
+movements:
+  - name: work
+    instruction: work on it
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: work}]
+"""
+
+
+def a_long_log():
+    """Its turns are read as they are judged: 100 texts of a megabyte need no 100 megabytes, and no log is read on
+    after a limit."""
+    with Box() as box:
+        text = "a line of words that are not few\n" * 30000
+        work = scenario(box, "work.json", {"purpose": "execute", "text": text, "times": 0}, judged(2, times=99), judged(1))
+        done = box.segue("run", box.file("loop.yaml", LOOP), "--scenario", work, "--logs", box.logs, "--cwd", box.cwd)
+        expect(done.returncode == 0, done.stdout[-300:], done.stderr)
+        script = scenario(box, "again.json", judged(2, times=0))
+        for words, verdicts in ((["--max-calls", "2"], 2), (["--yes", "--concurrency", "1"], 100)):
+            process = box.start("rejudge", box.logs, "--scenario", script, *words, "--json")
+            out = process.stdout.read()
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            total = json.loads(out.splitlines()[-1])
+            expect(total["same"] + total["other"] == verdicts, total)
+            expect(SANITIZED or used.ru_maxrss < 64 << 10, f"{used.ru_maxrss} KiB of memory")
+        expect(total["same"] == 99 and total["other"] == 1, total)
+        turns = sorted(log[0]["config"]["rejudges"]["turn"] for log in results(box).values())
+        expect(turns == list(range(1, 101)), "a turn was judged twice, or not", turns)
 
 
 def told_at_once():
@@ -369,6 +405,6 @@ def a_long_wait_is_told():
 
 
 if __name__ == "__main__":
-    sys.exit(main([same_question, other_ways, orders, bounds, told_at_once, mistakes, agreed, ended_everywhere, left_ones,
+    sys.exit(main([same_question, other_ways, orders, bounds, told_at_once, a_long_log, mistakes, agreed, ended_everywhere, left_ones,
                    unreadable_is_no_verdict, an_unreadable_recording_is_no_verdict, names_and_raters,
                    a_long_wait_is_told]))
