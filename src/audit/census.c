@@ -2,7 +2,7 @@
 #include "audit/census.h"
 
 #include "base/log.h"
-#include "store/brief.h"
+#include "core/state.h"
 #include "store/select.h"
 
 #include <assert.h>
@@ -60,39 +60,38 @@ static bool next_word(struct str *rest, struct str *word) {
   return true;
 }
 
-/* Checks a method or outcome: these are a few fixed words, and a typo would count nothing. */
-static bool word_is_known(enum census_word what, struct str word, struct err *err) {
-  const char *known[2 * STAGE_COUNT + 1] = {NULL};
-  struct buf text = {0};
-  bool ok = true;
-  for (int i = 0; i < STAGE_COUNT; i++) {
-    known[2 * i] = judge_stage_name((enum judge_stage)i);
-    known[2 * i + 1] = judge_stage_match_method((enum judge_stage)i);
-  }
-  if (what == CENSUS_METHOD) {
-    ok = false;
-    for (size_t i = 0; !ok && known[i] != NULL; i++)
-      ok = str_eq_c(word, known[i]);
-    const char *near = ok ? NULL : str_nearest(word, known);
-    if (!ok)
-      (void)err_set(err, ERR_USAGE,
-                    "there is no method \"" STR_FMT "\": %s%s%swrite structured_output, "
-                    "phase3_tag, phase1_tag, tag_fallback, ai_judge, auto_select, aggregate, when "
-                    "or human",
-                    STR_ARG(word), near ? "did you mean " : "", near ? near : "", near ? "? " : "");
-  } else if (what == CENSUS_OUTCOME) {
-    buf_str(&text, word);
-    ok = brief_filter_check(buf_c(&text), err) || err_wrap(err, "outcome");
-  }
-  buf_deinit(&text);
-  return ok;
-}
-
 const char *census_word_name(enum census_word word) {
   static const char *const names[CENSUS_WORD_COUNT] = {"workflow", "movement", "method", "provider",
                                                        "model",    "worker",   "outcome"};
   assert(word < CENSUS_WORD_COUNT);
   return names[word];
+}
+
+/* Checks a word of a list: none is empty, and methods and outcomes are a few fixed words, of which
+ * another would count nothing. */
+static bool word_is_known(enum census_word what, struct str word, struct err *err) {
+  enum { KNOWN_MOST = STAGE_COUNT + END_COUNT + 4 };
+  const char *known[KNOWN_MOST] = {NULL};
+  size_t n = 0;
+  if (what == CENSUS_METHOD) {
+    for (int i = 0; i < STAGE_COUNT; i++)
+      known[n++] = judge_stage_name((enum judge_stage)i);
+    known[n++] = judge_stage_match_method(STAGE_PHASE1_TAG);
+  } else if (what == CENSUS_OUTCOME) {
+    for (int i = END_NONE + 1; i < END_COUNT; i++)
+      known[n++] = session_outcome_name((enum session_outcome)i);
+    known[n++] = "stopped";
+    known[n++] = "open";
+    known[n++] = "running";
+  }
+  for (size_t i = 0; i < n; i++)
+    if (str_eq_c(word, known[i]))
+      return true;
+  if (n > 0)
+    return err_no_such(err, census_word_name(what), word, known);
+  return word.n > 0 ||
+         err_set(err, ERR_USAGE, "%s: an empty word is no name: write NAME or NAME,NAME",
+                 census_word_name(what));
 }
 
 bool census_filter(struct census *c, enum census_word what, const char *words, struct err *err) {
@@ -104,10 +103,9 @@ bool census_filter(struct census *c, enum census_word what, const char *words, s
   free(c->wanted[what]);
   c->wanted[what] = xcalloc(strlen(words) / 2 + 2, sizeof **c->wanted);
   while (next_word(&rest, &word)) {
-    if (word.n > 0 && !word_is_known(what, word, err))
+    if (!word_is_known(what, word, err))
       return false;
-    if (word.n > 0)
-      c->wanted[what][n++] = names_add(&c->names, word);
+    c->wanted[what][n++] = names_add(&c->names, word);
   }
   return true;
 }

@@ -82,8 +82,8 @@ struct census {
 };
 
 struct census *census_new(void);
-/* Sets a filter. words: comma-separated; NULL is fine. False: there is no such method or
- * outcome. */
+/* Sets a filter. words: comma-separated; NULL is fine. False: a word is empty, or there is no such
+ * method or outcome. */
 bool census_filter(struct census *c, enum census_word what, const char *words,
                    struct err *err) MUST_CHECK;
 /* Returns whether the filter admits a word. NULL is an unknown word. */

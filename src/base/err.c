@@ -84,6 +84,25 @@ bool err_set_errno(struct err *err, int number, const char *fmt, ...) {
   return false;
 }
 
+bool err_no_such(struct err *err, const char *what, struct str word, const char *const *names) {
+  const char *near = word.n > 0 ? str_nearest(word, names) : NULL;
+  struct buf text = {.max = sizeof err->text - 1};
+  if (word.n > 0)
+    buf_printf(&text, "there is no %s \"%.*s\": ", what, (int)(word.n < 40 ? word.n : 40), word.p);
+  else
+    buf_printf(&text, "an empty word is no %s: ", what);
+  if (near != NULL)
+    buf_printf(&text, "did you mean %s? ", near);
+  buf_puts(&text, "write ");
+  for (size_t i = 0; names[i] != NULL; i++) {
+    const char *before = names[i + 1] == NULL ? " or " : ", ";
+    buf_printf(&text, "%s%s", i > 0 ? before : "", names[i]);
+  }
+  (void)err_set(err, ERR_USAGE, "%s", buf_c(&text));
+  buf_deinit(&text);
+  return false;
+}
+
 void err_list_add(struct err_list *list, const struct err *err) {
   if (list->count >= LIMIT_FILE_ERROR_COUNT) {
     list->dropped++;

@@ -6,6 +6,8 @@
 #ifndef SEGUE_BASE_ERR_H
 #define SEGUE_BASE_ERR_H
 
+#include "base/str.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -43,6 +45,11 @@ bool err_set_at(struct err *err, enum err_code code, const char *file, int line,
 bool err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Appends what strerror says of `number`: "text: reason". ENOSPC and EDQUOT give ERR_FULL. */
 bool err_set_errno(struct err *err, int number, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Says that a word is none of a NULL-ended list: `there is no status "complet": did you mean
+ * complete? Write queued, running or complete`. An empty word is told as such. Always returns
+ * false. */
+bool err_no_such(struct err *err, const char *what, struct str word, const char *const *names);
 
 /* A list of errors of one file, reported in one go. Bounded by LIMIT_FILE_ERROR_COUNT. */
 struct err_list {

@@ -274,22 +274,6 @@ bool brief_wants_ended(const char *filter) {
   return wants;
 }
 
-bool brief_filter_check(const char *filter, struct err *err) {
-  static const char *const statuses[] = {"queued",        "running",       "waiting",   "paused",
-                                         "stopped",       "open",          "complete",  "abort",
-                                         "rule_no_match", "max_movements", "cancelled", "failed",
-                                         "bad",           "empty",         NULL};
-  for (const char *at = filter; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
-    size_t n = strcspn(at, ",");
-    bool known = false;
-    for (size_t i = 0; statuses[i]; i++)
-      known = known || (strlen(statuses[i]) == n && strncmp(statuses[i], at, n) == 0);
-    if (!known)
-      return err_set(err, ERR_USAGE, "there is no status \"%.*s\"", (int)(n < 40 ? n : 40), at);
-  }
-  return true;
-}
-
 bool brief_goes_on(const struct brief *b) {
   return b->submitted && !brief_is_over(b) &&
          (b->answered || !session_stop_is_for_person(str_from(b->stop_reason)));

@@ -77,8 +77,6 @@ bool brief_wanted(const char *filter, const char *status);
 /* Returns whether the filter can match an ended or bad session, whatever the ledger says about
  * it. */
 bool brief_wants_ended(const char *filter);
-/* Returns false if the filter has a word that is no status. NULL is fine. */
-bool brief_filter_check(const char *filter, struct err *err) MUST_CHECK;
 
 /* The first returns whether it has ended for good, the second whether it has stopped and can be
  * resumed. */

@@ -43,6 +43,23 @@ bool select_since(const char *text, int64_t now_ms, int64_t *since_ms, struct er
                  text);
 }
 
+/* Returns false if the list has a word that is no status. NULL is fine. */
+static bool statuses_are_known(const char *list, struct err *err) {
+  static const char *const statuses[] = {"queued",        "running",       "waiting",   "paused",
+                                         "stopped",       "open",          "complete",  "abort",
+                                         "rule_no_match", "max_movements", "cancelled", "failed",
+                                         "bad",           "empty",         NULL};
+  for (const char *at = list; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
+    const struct str word = {at, strcspn(at, ",")};
+    bool known = false;
+    for (size_t i = 0; statuses[i]; i++)
+      known = known || str_eq_c(word, statuses[i]);
+    if (!known)
+      return err_no_such(err, "status", word, statuses);
+  }
+  return true;
+}
+
 bool select_check(const struct select *s, struct err *err) {
   enum judge_stage stage;
   if (s->method != NULL && !judge_stage_from_name(str_from(s->method), &stage))
@@ -50,7 +67,7 @@ bool select_check(const struct select *s, struct err *err) {
                    "method %.40s: write structured_output, phase3_tag, phase1_tag, ai_judge, "
                    "auto_select, when ...",
                    s->method);
-  return brief_filter_check(s->statuses, err) || err_wrap(err, "status");
+  return statuses_are_known(s->statuses, err) || err_wrap(err, "status");
 }
 
 bool select_is_set(const struct select *s) {

@@ -413,7 +413,14 @@ def words():
                             (("--min-stages", "x"), "write a number"), (("--since", "soon"), "--since soon"),
                             (("--since", "2026-13-01"), "--since 2026-13-01"), (("--since", "2026-02-30"), "how long"),
                             (("--method", "ai_jugde"), "did you mean ai_judge"), (("--method", "x,when"), "no method"),
-                            (("--outcome", "complet"), "no status"),
+                            (("--outcome", "complet"), "did you mean complete"),
+                            (("--outcome", "foo"), "write complete, abort, rule_no_match, max_movements, cancelled, "
+                             "failed, stopped, open or running"),
+                            (("--outcome", ","), "an empty word is no outcome: write complete"),
+                            (("--method", "when,"), "an empty word is no method: write"),
+                            (("--workflow", ","), "workflow: an empty word is no name: write NAME or NAME,NAME"),
+                            (("--movement", "plan,,grade"), "movement: an empty word"), (("--model", ""), "model: an empty"),
+                            (("--worker", " "), "worker: an empty"), (("--provider", "script,"), "provider: an empty"),
                             (("--json", "--csv"), "cannot be combined"), ((some + "/none.ndjson",), "cannot open")]:
             done = run(box, some, *wrong)
             expect(done.returncode == 2 and said in done.stderr, wrong, done.returncode, done.stderr)

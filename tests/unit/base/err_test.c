@@ -68,6 +68,22 @@ static void system_errors_have_codes(void **state) {
   }
 }
 
+static void a_wrong_word_is_told_with_the_right_ones(void **state) {
+  static const char *const names[] = {"open", "complete", "abort", NULL};
+  struct err err = {0};
+  (void)state;
+  assert_false(err_no_such(&err, "status", STR("complet"), names));
+  assert_string_equal(err.text,
+                      "there is no status \"complet\": did you mean complete? write open, "
+                      "complete or abort");
+  assert_int_equal(err.code, ERR_USAGE);
+  assert_false(err_no_such(&err, "status", STR("x,y"), names));
+  assert_string_equal(err.text, "there is no status \"x,y\": write open, complete or abort");
+  assert_false(err_no_such(&err, "status", STR(""), names));
+  assert_string_equal(err.text, "an empty word is no status: write open, complete or abort");
+  assert_false(err_no_such(NULL, "status", STR("x"), names));
+}
+
 static void a_list_has_an_end(void **state) {
   struct err_list list = {0};
   struct err err;
@@ -87,6 +103,7 @@ static void a_list_has_an_end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(setting_and_wrapping), cmocka_unit_test(long_texts_are_cut),
-      cmocka_unit_test(system_errors_have_codes), cmocka_unit_test(a_list_has_an_end)};
+      cmocka_unit_test(system_errors_have_codes), cmocka_unit_test(a_list_has_an_end),
+      cmocka_unit_test(a_wrong_word_is_told_with_the_right_ones)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,9 +78,13 @@ static const struct {
     {{.statuses = "running,paused,complete"}, NULL},
     {{.method = "tag_fallback"}, "method tag_fallback: write"},
     {{.method = ""}, "method : write"},
-    {{.statuses = ""}, "status: there is no status \"\""},
-    {{.statuses = "running,"}, "there is no status \"\""},
-    {{.statuses = "run"}, "there is no status \"run\""},
+    {{.statuses = ""}, "status: an empty word is no status: write queued, running, waiting"},
+    {{.statuses = "running,"}, "status: an empty word is no status: write"},
+    {{.statuses = "run"}, "there is no status \"run\": did you mean running? write queued, "},
+    {{.statuses = "foo"},
+     "no status \"foo\": write queued, running, waiting, paused, stopped, open, "
+     "complete, abort, rule_no_match, max_movements, cancelled, failed, bad or "
+     "empty"},
     {{.statuses = "running, paused"}, "there is no status \" paused\""},
     {{.method = "when", .statuses = "done"}, "there is no status \"done\""},
 };
