@@ -32,7 +32,10 @@ static void choose_on_row(void *ctx, const struct row *row) {
                                .rule = (long)row->rule,
                                .workflow = row->workflow,
                                .movement = row->movement,
-                               .worker = row->worker};
+                               .worker = row->worker,
+                               .worker_model = row->worker_model,
+                               .judge = row->provider,
+                               .judge_model = row->model};
   for (size_t i = 0; i < row->stage_count; i++) {
     one->calls += row->stages[i].use.calls;
     one->cost_nano += row->stages[i].use.cost_nano;

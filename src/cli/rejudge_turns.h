@@ -14,9 +14,10 @@
 
 struct rejudge_turn {
   char session[STORE_ID_BYTES];
-  long turn, rule;                     /* as recorded; rule 0: none */
-  uint32_t workflow, movement, worker; /* names */
-  int64_t calls, cost_nano;            /* used by its judging, as recorded */
+  long turn, rule;             /* as recorded; rule 0: none */
+  uint32_t workflow, movement; /* names, as are the next ones */
+  uint32_t worker, worker_model, judge, judge_model;
+  int64_t calls, cost_nano; /* used by its judging, as recorded */
 };
 
 struct rejudge_turns {

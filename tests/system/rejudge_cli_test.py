@@ -9,6 +9,7 @@ import signal
 import sys
 
 from daemon import SANITIZED
+from fake_api import FakeApi, dialect_of, stream
 from support import WAIT_S, Box, expect, main, need_build, of_type, prompt_text, records
 
 need_build()
@@ -201,6 +202,68 @@ def a_long_log():
         expect(total["same"] == 99 and total["other"] == 1, total)
         turns = sorted(log[0]["config"]["rejudges"]["turn"] for log in results(box).values())
         expect(turns == list(range(1, 101)), "a turn was judged twice, or not", turns)
+
+
+ONE = """
+name: one
+initial_movement: work
+judge: {provider: script, stages: [phase3_tag]}
+movements:
+  - name: work
+    instruction: work on it
+    rules: [{condition: done, next: COMPLETE}, {condition: not done, next: ABORT}]
+"""
+WORKERS = [("anthropic", "claude-opus-4-5"), ("anthropic", "claude-sonnet-4-5"), ("openrouter", "anthropic/claude-opus-4.5"),
+           ("openai", "gpt-6.1-sol"), ("openai-chat", "o5-mini"), ("openrouter", "meta-llama/Llama-4"),
+           ("openrouter", "openai/gpt-6.1")]
+
+
+def families():
+    """How often two judges choose the first rule of their own family's work, as the server counts it itself: a family
+    has programs, APIs and resellers."""
+    given = []
+
+    def answer(scenario, request):
+        body = request["body"] if isinstance(request["body"], dict) else json.loads(request["body"])
+        asked = json.dumps(body)
+        made = [m for m in WORKERS if f"made by {m[1]} " in asked]
+        if "The tags:" in asked:
+            judge = "claude" if "claude" in body["model"] else "gpt"
+            (worker,) = made
+            rule = 1 + sum(map(ord, judge + worker[0] + worker[1])) % 2
+            given.append((judge, worker, rule))
+            return stream(dialect_of(request["path"]), f"[WORK:{rule}]")
+        return stream(dialect_of(request["path"]), f"I am done; made by {body['model']} here")
+
+    server = FakeApi(answer)
+    try:
+        with Box() as box:
+            bases = {"anthropic": "", "openai": "/v1", "openai-chat": "/v1", "openrouter": "/v1"}
+            os.makedirs(box.env["XDG_CONFIG_HOME"] + "/segue", exist_ok=True)
+            with open(box.env["XDG_CONFIG_HOME"] + "/segue/config.yaml", "w") as f:
+                json.dump({"providers": {p: {"base_url": server.url("x") + end} for p, end in bases.items()}}, f)
+            keys = {"ANTHROPIC_API_KEY": "sk-test-1", "OPENAI_API_KEY": "sk-test-2", "OPENROUTER_API_KEY": "sk-test-3"}
+            flow = box.file("one.yaml", ONE)
+            for provider, model in WORKERS:
+                script = scenario(box, "work.json", {"purpose": "judge", "text": "[WORK:1]"})
+                done = box.segue("run", flow, "--scenario", script, "--provider", f"work={provider}", "--model", model,
+                                 "--logs", box.logs, "--cwd", box.cwd, env=keys)
+                expect(done.returncode == 0, provider, model, done.stdout, done.stderr)
+            for judge, kind in ((("anthropic", "claude-opus-4-5"), "claude"), (("openrouter", "openai/gpt-6.1"), "gpt")):
+                del given[:]
+                told, total = rejudge(box, "--provider", judge[0], "--model", judge[1], "--yes", env=keys)
+                expect(len(told) == len(given) == len(WORKERS), judge, total, given)
+                relatives = {"claude": WORKERS[:3], "gpt": [WORKERS[3], WORKERS[4], WORKERS[6]]}[kind]
+                for whose in ("own", "other"):
+                    mine = [g for g in given if (g[1] in relatives) == (whose == "own")]
+                    expect(all(g[0] == kind for g in mine), mine)
+                    expect(total["family"][whose] == {"verdicts": len(mine), "first_rule": sum(g[2] == 1 for g in mine)},
+                           kind, whose, total["family"], mine)
+            same = scenario(box, "again.json", {"purpose": "judge", "text": "[WORK:1]", "times": 0})
+            _, total = rejudge(box, "--scenario", same, "--yes")  # the judge of then, a script, is of no worker's family
+            expect(total["family"]["own"]["verdicts"] == 0 and total["family"]["other"]["verdicts"] == len(WORKERS), total)
+    finally:
+        server.close()
 
 
 def told_at_once():
@@ -405,6 +468,6 @@ def a_long_wait_is_told():
 
 
 if __name__ == "__main__":
-    sys.exit(main([same_question, other_ways, orders, bounds, told_at_once, a_long_log, mistakes, agreed, ended_everywhere, left_ones,
+    sys.exit(main([same_question, other_ways, orders, bounds, told_at_once, a_long_log, families, mistakes, agreed, ended_everywhere, left_ones,
                    unreadable_is_no_verdict, an_unreadable_recording_is_no_verdict, names_and_raters,
                    a_long_wait_is_told]))

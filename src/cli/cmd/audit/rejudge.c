@@ -10,6 +10,7 @@
 #include "cli/rejudge_turns.h"
 #include "cli/rejudging.h"
 #include "format/json_write.h"
+#include "provider/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -394,13 +395,26 @@ struct again_sum {
   } family[2]; /* 1: the judge's own worked */
 };
 
+/* Returns whether the judge is of the family that did the work. */
+static bool is_own_work(const struct again *a, const struct rejudge_turn *t) {
+  const struct rejudge_as *as = &a->run.as;
+  const struct name_list *names = &a->census->names;
+  struct str judge = names_text(names, t->judge), model = names_text(names, t->judge_model);
+  if (as->provider != NULL) {
+    judge = str_from(as->provider);
+    model = str_from(as->model);
+  }
+  return family_is_same(names_text(names, t->worker), names_text(names, t->worker_model), judge,
+                        model);
+}
+
 static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
   const struct rejudge_turn *t = &a->of.list[i];
   const long *verdicts = &a->run.verdicts[i * (size_t)a->run.repeat];
   long first = REJUDGE_OPEN;
   size_t readable = 0;
   bool flips = false;
-  struct str worker = names_text(&a->census->names, t->worker);
+  bool own = is_own_work(a, t);
   for (long k = 0; k < a->run.repeat; k++) {
     sum->same += verdicts[k] == t->rule;
     sum->other += verdicts[k] >= 0 && verdicts[k] != t->rule;
@@ -410,7 +424,8 @@ static void sum_turn(const struct again *a, size_t i, struct again_sum *sum) {
       continue;
     flips |= readable++ > 0 && verdicts[k] != first;
     first = verdicts[k];
-    bool own = a->run.as.provider != NULL && str_eq_c(worker, a->run.as.provider);
+    if (a->run.as.panel != NULL) /* its judges may be of several families */
+      continue;
     sum->family[own].turns++;
     sum->family[own].first_rule += verdicts[k] == 1;
   }
