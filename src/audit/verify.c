@@ -233,15 +233,6 @@ static bool check_workflow(const struct verify_pass *r, struct err *err) {
          err_set(err, ERR_CORRUPT, "its workflow_sha256 does not match its workflow");
 }
 
-/* Finds a log that was given another session's name. */
-static bool verify_check_name(const struct book *b, const char *session, struct err *err) {
-  char id[STORE_ID_BYTES];
-  store_ref_id(&b->ref, id);
-  return id[0] == '\0' || strcmp(id, session) == 0 ||
-         err_set(err, ERR_CORRUPT, "it begins session %s, but the file's name has another id",
-                 session);
-}
-
 /* Checks the order of the session's own records: a start, then stops and resumes in turn, an
  * end. */
 static bool check_order(enum phase *phase, enum record_type type, struct err *err) {
@@ -348,7 +339,7 @@ static bool check_record(const struct verifier *v, struct verify_pass *r,
     return false;
   if (record->type == RECORD_SESSION_START) {
     (void)snprintf(out->session, sizeof out->session, "%s", record_text_c(record, MEMBER_SESSION));
-    if (!check_workflow(r, err) || !verify_check_name(&r->book, out->session, err))
+    if (!check_workflow(r, err) || !store_ref_suits(&r->book.ref, out->session, err))
       return false;
   }
   return links_check(&r->links, &r->book, &r->core, record, err) && check_fold(r, err);

@@ -118,6 +118,14 @@ void store_ref_id(const struct store_ref *ref, char id[STORE_ID_BYTES]) {
   ref->ops->ref_id(ref, id);
 }
 
+bool store_ref_suits(const struct store_ref *ref, const char *session, struct err *err) {
+  char id[STORE_ID_BYTES];
+  store_ref_id(ref, id);
+  return id[0] == '\0' || strcmp(id, session) == 0 ||
+         err_set(err, ERR_CORRUPT, "it begins session %.36s, but the file's name has another id",
+                 session);
+}
+
 bool store_is_there(const struct store_ref *ref) {
   return ref->ops->is_there(ref);
 }

@@ -253,7 +253,7 @@ def hostile():
             with open(f"{folder}/{session_id(number[0])}.ndjson", "wb") as f:
                 f.write(data)
 
-        good = lambda: maker.session(number[0] + 5000, 3).bytes()
+        good = lambda: maker.session(number[0] + 1, 3).bytes()  # of the name that it gets
         states = {"tampered": 0, "foreign": 0, "newer": 0, "unreadable": 0, "empty": 0}
 
         def bad(state, data):
@@ -291,7 +291,7 @@ def hostile():
         torn = good()
         put(torn + b'{"v":1,"seq":')
         odd = Log(START_MS)  # sound, and full of what should not be there
-        odd.add("session_start", session="\x1b[31m", workflow={"name": "\x1b]0;x\x07\u202e" + "n" * 500})
+        odd.add("session_start", session=session_id(number[0] + 1), workflow={"name": "\x1b]0;x\x07\u202e" + "n" * 500})
         odd.add("turn_start", turn=1, movement=["no"])
         odd.add("turn_start", turn=-1, movement="a,b\"c\r\n=1+1")
         odd.add("call_end", turn=1, call=1, duration_ms=10**18, usage={"input": -5, "output": 1e300, "cost_usd": "x"})
@@ -330,6 +330,32 @@ def hostile():
         names = [r["movement"] for r in rows]
         expect("a,b\"c =1+1" in names and "'=\\e[31m1" in names, "a terminal or a spreadsheet could be steered", names)
         del paths
+
+
+def copies():
+    """A log under the name of another session is a copy: told once with the session's id, and not counted."""
+    with Box() as box:
+        folder = box.dir + "/few"
+        paths = write(folder, 4, 5, seed=11)
+        alone = {words: run(box, folder, *words, "--json").stdout for words in ((), ("--errors",))}
+        copy = f"{folder}/{session_id(900)}.ndjson"
+        with open(paths[2], "rb") as f, open(copy, "wb") as to:
+            to.write(f.read())
+        for words in ((), ("--kept",), ("--kept",), ("--errors",)):
+            got, one = (json.loads(text) for text in (run(box, folder, *words, "--json").stdout,
+                                                      alone[words if "--errors" in words else ()]))
+            for totals in (got["totals"], one["totals"]):
+                logs = totals.pop("logs")
+            expect(got == one, words, got["totals"], one["totals"])
+        got = audit(box, folder)["totals"]["logs"]
+        (told,) = got["apart"]
+        expect(got["foreign"] == 1 and got["sound"] == 4 and told["log"].endswith(session_id(900) + ".ndjson"), got)
+        expect(f"it begins session {session_id(2)}, but the file's name has another id" in told["why"], told)
+        expect(run(box, folder).stdout.count(session_id(2)) == 1, run(box, folder).stdout)
+        done = box.segue("rejudge", folder, "--dry-run")
+        expect(done.returncode == 0 and b"1 log is not intact" in done.stdout + done.stderr, done)
+        os.rename(copy, box.dir + "/copy.ndjson")  # a name without an id is nobody else's
+        expect(audit(box, box.dir + "/copy.ndjson")["totals"]["logs"]["sound"] == 1)
 
 
 def a_persons_verdict():
@@ -573,5 +599,5 @@ def schema():
 
 
 if __name__ == "__main__":
-    sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile,
+    sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile, copies,
           a_persons_verdict, lines_that_are_too_long, one_large_log, words, errors, each_answer_of_a_correction, schema_once, schema]))
