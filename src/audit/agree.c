@@ -310,6 +310,8 @@ struct agree *agree_new(struct census *census) {
 
 bool agree_rejudged(struct agree *a, const struct store *store, struct err *err) {
   struct store beside;
+  if (store_is_address(store->where)) /* nothing is judged again there */
+    return true;
   if (!rejudged_store(store, &beside, err) || !rejudged_read(&a->again, &beside, err))
     return false;
   a->left_out += a->again.left_out;

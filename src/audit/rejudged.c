@@ -10,6 +10,11 @@
 
 bool rejudged_store(const struct store *of, struct store *out, struct err *err) {
   char where[STORE_PATH_BYTES];
+  if (store_is_address(of->where))
+    return err_set(
+        err, ERR_USAGE,
+        "what is judged again is kept in a folder beside the logs, and a shared store has "
+        "none: segue store export ID... DIR, then segue rejudge DIR");
   int n = snprintf(where, sizeof where, "%s/" REJUDGED_FOLDER, of->where);
   if (n < 0 || (size_t)n >= sizeof where)
     return err_set(err, ERR_USAGE, "the log folder's path is too long");

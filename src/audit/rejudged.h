@@ -40,7 +40,7 @@ struct rejudged {
   uint64_t left_out, unsound;
 };
 
-/* Gives the store of verdicts. False: its name would be too long. */
+/* Gives the store of verdicts. False: its name would be too long, or a shared store has none. */
 bool rejudged_store(const struct store *of, struct store *out, struct err *err) MUST_CHECK;
 /* Reads the verdicts; a missing store holds none. */
 bool rejudged_read(struct rejudged *r, const struct store *store, struct err *err) MUST_CHECK;

@@ -128,6 +128,28 @@ def a_session_from_its_start_to_its_end():
         expect(again.returncode == 0, "the end of a finished one", again)
 
 
+def labels_are_compared_there():
+    """agree takes verdicts and labels from the store. Judging again needs logs in a folder, and says how to get them."""
+    with SharedBox() as box:
+        expect(box.segue("run", *box.words()).returncode == 0)
+        copies = box.dir + "/copies"
+        done = box.segue("store", "export", copies)
+        expect(done.returncode == 0, done)
+        (name,) = [n for n in os.listdir(copies) if n.endswith(".ndjson")]
+        (judged, *_) = [r for r in records(f"{copies}/{name}") if r["type"] == "judgment" and r.get("provider")]
+        done = box.segue("label", "last", judged["movement"] + "#1", str(judged["rule"]), "--as", "ann")
+        expect(done.returncode == 0, done)
+        done, (told,) = box.json("agree")
+        expect(done.returncode == 0 and "ann" in json.dumps(told), done.stdout, done.stderr)
+        expect(b"ann" in box.segue("agree").stdout)
+        again = ("--provider", "script", "--scenario", box.dir + "/every-way.json", "--dry-run")
+        for words in ((), ("last",), (box.store,)):
+            done = box.segue("rejudge", *words, *again)
+            expect(done.returncode == 2 and b"segue store export ID... DIR, then segue rejudge DIR" in done.stderr, words, done)
+        done = box.segue("rejudge", copies, *again)
+        expect(done.returncode == 0 and b" judgments: " in done.stdout + done.stderr, done)
+
+
 def the_same_records_as_in_files():
     with SharedBox() as box:
         words = box.words()
@@ -661,6 +683,7 @@ if __name__ == "__main__":
     with postgres.Server() as SERVER:
         status = main([made_and_made_again, named_in_the_configuration, messages_name_host_port_and_database,
                        tables_of_version_1_are_brought_up_to_date, two_make_it_at_once, a_session_from_its_start_to_its_end,
+                       labels_are_compared_there,
                        the_same_records_as_in_files, stopped_and_gone_on_with, one_owner_at_a_time,
                        killed_and_gone_on_with_once_its_lease_is_over, cancelled_from_elsewhere,
                        a_stopped_one_is_cancelled_here, the_lease_ends_under_it,

@@ -42,6 +42,8 @@ static const struct cli_option options[] = {
     {"json", 'j', NULL, "print a JSON object for each judgment, and one for all", false},
     {"logs", 'l', "DIR", "log folder to look up IDs in, or to read as a whole if none are given",
      false},
+    {"store", 0, "URL", "a shared store, which keeps no results: says how to copy its sessions",
+     false},
     {0},
 };
 
