@@ -4,12 +4,14 @@ import html.parser
 import json
 import os
 import re
+import stat
 import sys
+import threading
 
 import browser
 from audit_logs import Log, START_MS, ZERO, session_id, write
 from copied_logs import copied
-from support import Box, expect, main, of_type, records
+from support import WAIT_S, Box, expect, main, of_type, records
 
 WORKFLOW = """
 name: two <i>steps</i>
@@ -278,6 +280,25 @@ def changed():
         expect(not os.path.exists(box.dir + "/x"))
 
 
+def into_what_is_no_file():
+    """A pipe (or a device, as /dev/null is) is written to, and not replaced; - is standard output."""
+    with Box() as box:
+        path = session(box)
+        pipe, got = box.dir + "/pipe", []
+        os.mkfifo(pipe)
+        reader = threading.Thread(target=lambda: got.append(open(pipe, "rb").read()), daemon=True)
+        reader.start()
+        done = box.segue("report", path, "-o", pipe)
+        expect(done.returncode == 0 and stat.S_ISFIFO(os.stat(pipe).st_mode), "it replaced the pipe", done)
+        reader.join(WAIT_S)
+        expect(got and got[0].endswith(b"</html>\n"), got and got[0][-100:])
+        done = box.segue("report", path, "-o", "-", "--format", "md")
+        expect(done.returncode == 0 and done.stdout.startswith(b"# segue: session"), done)
+        expect(not os.path.exists(box.dir + "/-") and not os.path.exists(box.cwd + "/-"), "a file named -")
+        done = box.segue("report", path, "-o", box.dir)
+        expect(done.returncode == 2 and b"Is a directory" in done.stderr, done)
+
+
 def in_a_browser():
     """From file://: no request but its own, nothing on the console, nothing that axe finds, in light and dark."""
     if not browser.CAN:
@@ -318,4 +339,4 @@ def in_a_browser():
 
 
 if __name__ == "__main__":
-    sys.exit(main([one_session, hostile, folder, hostile_folder, large, many_named, changed, in_a_browser]))
+    sys.exit(main([one_session, hostile, folder, hostile_folder, large, many_named, changed, into_what_is_no_file, in_a_browser]))

@@ -117,8 +117,19 @@ static bool report_word(struct reporting *r, const char *word, struct err *err) 
 
 /* Writes the report. It holds what logs hold, so others on this machine need not read it. An
  * earlier file stays until the new one is whole. */
+/* Writes to what is there and no file: a pipe, or a device such as /dev/null. It must stay. */
+static bool report_write_into(const struct reporting *r, const char *path, struct err *err) {
+  FILE *file = fopen(path, "we");
+  bool ok = file != NULL && fwrite(buf_c(&r->out), 1, r->out.n, file) == r->out.n;
+  ok = (file != NULL && fclose(file) == 0) && ok;
+  return ok || err_set_errno(err, errno, "cannot write %s", path);
+}
+
 static bool report_write(const struct reporting *r, const char *path, struct err *err) {
   struct buf draft = {0};
+  struct stat st;
+  if (path != NULL && stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+    return report_write_into(r, path, err);
   if (path == NULL) {
     fwrite(buf_c(&r->out), 1, r->out.n, stdout);
     return true; /* cli_end says when it could not be written */
@@ -183,6 +194,8 @@ static int report_run(int argc, char **argv) {
     return status;
   struct reporting r = {.report = {.now_ms = clock_real_ms()}};
   const char *path = cli_value(&args, "output");
+  if (path != NULL && strcmp(path, "-") == 0) /* as other programs understand it */
+    path = NULL;
   r.report.out = &r.out;
   bool ok = report_options(&r, &args, &err);
   if (ok && path == NULL && isatty(STDOUT_FILENO) == 1 && r.report.form == REPORT_HTML)
