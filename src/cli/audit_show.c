@@ -339,6 +339,8 @@ void audit_show_groups(const struct census *c) {
   buf_printf(&line, "judgments   share  %s   unsure      p50      p99        tokens       cost",
              stages ? "  stages  decided" : "decided");
   show_line(&line);
+  if (t->count == 0)
+    puts("no judgment matches");
   for (size_t i = 0; i < t->count; i++) {
     const struct tally_group *g = &t->groups[i];
     struct buf cell = {0};

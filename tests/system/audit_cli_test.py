@@ -453,6 +453,8 @@ def words():
         none = audit(box)  # no log folder yet
         expect(none["groups"] == [] and none["totals"]["judgments"] == 0, none)
         expect("0 judgments in 0 sessions" in run(box).stdout)
+        done = run(box, some, "--by", "movement", "--workflow", "of this name there is none")
+        expect(done.returncode == 0 and done.stdout.splitlines()[1:] == ["no judgment matches"], done)
         one_log = audit(box, f"{some}/{session_id(1)}.ndjson")
         expect(one_log["totals"]["logs"]["read"] == 1)
         expect(audit(box, session_id(1), "--logs", some) == one_log)

@@ -448,6 +448,9 @@ def names_and_raters():
                                                       ("rejudge script", "verdict")], pairs("--rater", "rejudge script"))
         done = box.segue("agree", box.logs, "--rater", "ann")
         expect(done.returncode == 0 and b"no pair of these raters" in done.stdout, done)
+        for empty in (",", "ann,", ""):
+            done = box.segue("agree", box.logs, "--rater", empty)
+            expect(done.returncode == 2 and b"--rater: an empty word is no name" in done.stderr, empty, done)
 
 
 def a_long_wait_is_told():

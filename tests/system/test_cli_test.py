@@ -133,6 +133,7 @@ def wrong_cases():
         for more in (["--provider", "scrip"], ["--provider", "script", "--repeat", "0"], ["--stages", "x"]):
             done = box.segue("test", box.file("c.ndjson", '{"text": "x", "rules": ["a", "b"]}'), *more)
             expect(done.returncode == 2, more, done.returncode, done.stderr)
+        expect(b"write structured_output, phase3_tag, phase1_tag, ai_judge" in done.stderr, done)
         expect(box.segue("test", box.dir + "/none.ndjson", *words).returncode == 2)
         done = box.segue("test", box.file("empty.ndjson", "\n"), *words, "--provider", "script")
         expect(done.returncode == 2 and b"holds no case" in done.stderr, "nothing was tested", done.stderr)

@@ -6,6 +6,7 @@
 #include "cli/json_io.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct cli_option options[] = {
     AUDIT_FILTER_OPTIONS,
@@ -125,6 +126,15 @@ static void agree_print(const struct agreeing *a) {
             (unsigned long long)a->agree->left_out);
 }
 
+/* Takes the list of raters. Returns false if a name is empty, as no rater's is. */
+static bool agree_raters(struct agree *a, const char *list, struct err *err) {
+  for (const char *at = list; at != NULL; at = strchr(at, ','), at = at ? at + 1 : NULL)
+    if (str_trim((struct str){at, strcspn(at, ",")}).n == 0)
+      return err_set(err, ERR_USAGE, "--rater: an empty word is no name: write NAME or NAME,NAME");
+  a->raters = list;
+  return true;
+}
+
 static int agree_run(int argc, char **argv) {
   struct cli_args args;
   struct agreeing a = {0};
@@ -136,13 +146,13 @@ static int agree_run(int argc, char **argv) {
   a.json = cli_flag(&args, "json");
   cli_errors_as_json(a.json);
   a.agree = agree_new(c);
-  a.agree->raters = cli_value(&args, "rater");
   if (cli_flag(&args, "list")) {
     a.agree->on_differ = on_differ;
     a.agree->ctx = &a;
   }
   const struct find_each each = {agree_store, agree_log, a.agree};
-  bool ok = audit_filters(c, &args, &err) &&
+  bool ok = agree_raters(a.agree, cli_value(&args, "rater"), &err) &&
+            audit_filters(c, &args, &err) &&
             find_take_all(args.words, args.word_count, cli_value(&args, "logs"), &each, &err);
   if (ok)
     agree_print(&a);

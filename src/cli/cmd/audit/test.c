@@ -384,7 +384,10 @@ static bool test_stages(const char *list, json_t **stages, struct err *err) {
     struct str name = str_trim((struct str){rest.p, comma ? (size_t)(comma - rest.p) : rest.n});
     enum judge_stage stage;
     if (!judge_stage_from_name(name, &stage) || !judge_stage_is_listable(stage))
-      return err_set(err, ERR_USAGE, "--stages: \"" STR_FMT "\" is no stage", STR_ARG(name));
+      return err_set(err, ERR_USAGE,
+                     "--stages: \"" STR_FMT
+                     "\" is not a stage: write structured_output, phase3_tag, phase1_tag, ai_judge",
+                     STR_ARG(name));
     json_array_append_new(*stages, json_stringn(name.p, name.n));
     if (comma == NULL)
       break;
