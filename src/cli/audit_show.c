@@ -393,7 +393,9 @@ void audit_show_flaws(const struct flaws *f) {
     show_line(&line);
   }
   if (f->left_out > 0)
-    printf("%llu more are not grouped: filter\n", (count)f->left_out);
+    printf("%llu more are neither grouped nor exported (up to %u of a log are, in as many groups): "
+           "filter, for example by --movement\n",
+           (count)f->left_out, LIMIT_AUDIT_FLAW_COUNT);
   struct buf apart = {0};
   apart_counts(f->logs, &apart);
   if (apart.n > 0)

@@ -431,6 +431,27 @@ def one_large_log():
         expect({g["outcome"] for g in got["groups"]} == {"complete"})
 
 
+def many_failing_answers():
+    """Beyond the limit of one log, answers are counted and said to be neither grouped nor exported."""
+    with Box() as box:
+        log, maker = Log(START_MS), Maker(12)
+        log.add("session_start", session=session_id(4), workflow={"name": "large"})
+        maker.number = 0
+        for turn in range(1, 5001):
+            log.add("turn_start", turn=turn, movement="m")
+            call = maker.call(log, 1, turn, 0, "judge", "script", None, "no JSON here", stage="structured_output")
+            stage = {"stage": "structured_output", "outcome": "unreadable", "calls": [call],
+                     "errors": ["no JSON in the reply"], "duration_ms": 1}
+            log.add("stage", turn=turn, **stage)
+            log.add("judgment", turn=turn, movement="m", rule=None, stages=[stage])
+        os.mkdir(box.logs)
+        with open(f"{box.logs}/{session_id(4)}.ndjson", "wb") as f:
+            f.write(log.bytes())
+        done = run(box, box.logs, "--errors", "--export", box.dir + "/cases.ndjson")
+        expect(done.returncode == 0 and "4096 cases in" in done.stderr, done.returncode, done.stderr)
+        expect("\n904 more are neither grouped nor exported (up to 4096 of a log are" in done.stdout, done.stdout)
+
+
 def words():
     with Box() as box:
         write(box.dir + "/few", 3, 4)
@@ -602,4 +623,4 @@ def schema():
 
 if __name__ == "__main__":
     sys.exit(main([figures_of_all, times_of_stages, falls, forms, by_keys, filters, as_csv, screen, hostile, copies,
-          a_persons_verdict, lines_that_are_too_long, one_large_log, words, errors, each_answer_of_a_correction, schema_once, schema]))
+          a_persons_verdict, lines_that_are_too_long, one_large_log, many_failing_answers, words, errors, each_answer_of_a_correction, schema_once, schema]))
