@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "schema/text.h"
 #include "store/line.h"
 
 #include <assert.h>
@@ -19,6 +20,30 @@ bool book_open(struct book *b, const struct store_ref *ref, bool places, struct 
   b->ref = *ref;
   store_of(ref, &b->store);
   return true;
+}
+
+void book_lend(struct book *b, struct book_memory *memory) {
+  assert(b->places == NULL);
+  reader_lend(&b->reader, &memory->lines);
+  b->places = memory->places;
+  b->place_room = memory->place_room;
+  *memory = (struct book_memory){0};
+}
+
+void book_take_back(struct book *b, struct book_memory *memory) {
+  reader_take_back(&b->reader, &memory->lines);
+  if (b->place_room * sizeof *b->places > LIMIT_LENT_BYTES)
+    return;
+  memory->places = b->places;
+  memory->place_room = b->place_room;
+  b->places = NULL;
+  b->place_count = b->place_room = 0;
+}
+
+void book_memory_free(struct book_memory *memory) {
+  buf_deinit(&memory->lines);
+  free(memory->places);
+  *memory = (struct book_memory){0};
 }
 
 static enum book_kind book_kind_of(const char *type) {
@@ -178,16 +203,29 @@ static const struct book_place *find_place(const struct book *b, uint64_t seq) {
   return low < b->place_count && b->places[low].seq == seq ? &b->places[low] : NULL;
 }
 
-json_t *book_get(const struct book *b, uint64_t seq, struct err *err) {
+/* Finds the line of a record again. It may be read into `memory`. False: there is no such record,
+ * or it cannot be read. */
+static bool book_reread(const struct book *b, uint64_t seq, struct buf *memory, struct str *line) {
   const struct book_place *place = find_place(b, seq);
-  if (place == NULL) {
+  if (place == NULL)
+    return false;
+  *line = (struct str){reader_held(&b->reader, place->offset, place->bytes), place->bytes};
+  if (line->p != NULL)
+    return true;
+  buf_reserve(memory, place->bytes);
+  line->p = memory->p;
+  return reader_read_all(&b->reader, place->offset, memory->p, place->bytes);
+}
+
+json_t *book_get(const struct book *b, uint64_t seq, struct err *err) {
+  struct buf memory = {0};
+  struct str line;
+  if (find_place(b, seq) == NULL) {
     (void)err_set(err, ERR_CORRUPT, "record %llu is not in the log", (unsigned long long)seq);
     return NULL;
   }
-  char *line = xmalloc(place->bytes + 1);
-  bool whole = reader_read_all(&b->reader, place->offset, line, place->bytes);
-  json_t *record = whole ? line_read((struct str){line, place->bytes}, NULL) : NULL;
-  free(line);
+  json_t *record = book_reread(b, seq, &memory, &line) ? line_read(line, NULL) : NULL;
+  buf_deinit(&memory);
   if (record == NULL)
     (void)err_set(err, ERR_CORRUPT, "record %llu cannot be read again", (unsigned long long)seq);
   return record;
@@ -199,6 +237,18 @@ static json_t *recall_record(void *ctx, uint64_t seq, struct err *err) {
 
 struct recall book_recall(const struct book *b) {
   return (struct recall){(void *)b, recall_record, &b->store};
+}
+
+bool book_has_text(const struct book *b, const char *place, struct err *err) {
+  const struct recall recall = book_recall(b);
+  struct buf memory = {0};
+  struct str line;
+  char *pointer;
+  uint64_t seq = strtoull(place, &pointer, 10);
+  bool named = place[0] >= '1' && place[0] <= '9' && str_starts(str_from(pointer), "#/");
+  bool has = named && book_reread(b, seq, &memory, &line) && schema_text_has(line, pointer + 2);
+  buf_deinit(&memory);
+  return has || recall_has(&recall, place, err);
 }
 
 bool book_owned(const struct book *b) {

@@ -55,6 +55,13 @@ struct book {
   size_t place_count, place_room;
 };
 
+/* Holds memory that one book after another uses, so that it is not freed and asked for again. */
+struct book_memory {
+  struct buf lines;
+  struct book_place *places;
+  size_t place_room;
+};
+
 bool book_open(struct book *b, const struct store_ref *ref, bool places,
                struct err *err) MUST_CHECK;
 json_t *book_next(struct book *b); /* new reference or NULL */
@@ -65,6 +72,10 @@ json_t *book_next(struct book *b); /* new reference or NULL */
 bool book_line(struct book *b);
 json_t *book_build(struct book *b);
 bool book_keep(struct book *b, const struct record *record);
+/* Lends an open book memory before it is read, and takes it back, unless it has become large. */
+void book_lend(struct book *b, struct book_memory *memory);
+void book_take_back(struct book *b, struct book_memory *memory);
+void book_memory_free(struct book_memory *memory);
 /* Takes the next line from ahead.h, which has read and checked it, in place of book_line. */
 void book_accept(struct book *b, struct str line, uint64_t offset);
 /* Continues after BOOK_DAMAGED, from the damaged line on; nothing vouches for what it returns. */
@@ -74,6 +85,8 @@ bool book_again(struct book *b);
 json_t *book_get(const struct book *b, uint64_t seq, struct err *err);
 /* Fetches texts that are elsewhere in the log or in blobs. Borrows the book. */
 struct recall book_recall(const struct book *b);
+/* Tells whether a place such as "12#/text" holds a text; its blob is not looked at. */
+bool book_has_text(const struct book *b, const char *place, struct err *err) MUST_CHECK;
 /* Returns true while a process holds the log: the session is running. */
 bool book_owned(const struct book *b);
 void book_close(struct book *b);

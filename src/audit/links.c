@@ -34,8 +34,8 @@ static char *known_place(struct links *links, const char *place) {
   return links->known[hash % LINKS_KNOWN_COUNT];
 }
 
-static bool check_place(const struct look *l, size_t part, const char *place) {
-  const struct recall recall = book_recall(l->book);
+static bool check_place(void *ctx, size_t part, const char *place) {
+  const struct look *l = ctx;
   char *known = known_place(l->links, place);
   struct err why = {0};
   if (strcmp(known, place) == 0)
@@ -43,7 +43,7 @@ static bool check_place(const struct look *l, size_t part, const char *place) {
   if (strtoull(place, NULL, 10) > l->core->seq)
     return err_set(l->err, ERR_CORRUPT,
                    "its prompt[%zu] refers to %.80s, which is not an earlier record", part, place);
-  if (!recall_has(&recall, place, &why))
+  if (!book_has_text(l->book, place, &why))
     return err_set(l->err, ERR_CORRUPT, "its prompt[%zu] refers to %.80s: %s", part, place,
                    why.text);
   if (strlen(place) < TEXTS_PLACE_BYTES)
@@ -52,14 +52,7 @@ static bool check_place(const struct look *l, size_t part, const char *place) {
 }
 
 static bool check_prompt(const struct look *l) {
-  size_t i;
-  json_t *part;
-  json_array_foreach(record_tree(l->record, MEMBER_PROMPT), i, part) {
-    const char *place = json_string_value(json_object_get(part, "ref"));
-    if (place != NULL && !check_place(l, i, place))
-      return false;
-  }
-  return true;
+  return record_each_ref(l->record, MEMBER_PROMPT, check_place, (void *)l);
 }
 
 /* --- numbers of records, attempts and calls --- */

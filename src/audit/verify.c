@@ -5,6 +5,7 @@
 #include "audit/book.h"
 #include "audit/links.h"
 #include "audit/report_files.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/resource.h"
 #include "core/apply.h"
@@ -25,11 +26,21 @@
 /* An owner may be writing, so a torn end is looked at again before it counts. */
 enum { TORN_LOOK_COUNT = 5, TORN_WAIT_MS = 20, IDLE_COUNT = 16 };
 
-/* Holds what has been learned from one log and serves the next one. */
+enum { LEARNED_WORKFLOWS = 4 }; /* many logs of a folder have one of a few */
+
+/* Holds a workflow as a log had it, and built. */
+struct learned_workflow {
+  struct buf text;
+  struct workflow *built; /* or NULL */
+};
+
+/* Holds what has been learned from some logs and serves the next one. */
 struct learned {
   struct schema_reader *reader;
-  struct buf workflow_text;  /* as the last log had it */
-  struct workflow *workflow; /* built from that, or NULL */
+  struct learned_workflow workflows[LEARNED_WORKFLOWS];
+  size_t oldest;    /* the one to forget next */
+  struct buf texts; /* empty, but with the memory that the last log needed */
+  struct book_memory book;
 };
 
 /* Keeps what no thread uses now. */
@@ -64,8 +75,12 @@ struct verifier *verifier_new(struct err *err) {
 
 static void learned_free(struct learned *known) {
   schema_reader_free(known->reader);
-  buf_deinit(&known->workflow_text);
-  workflow_unref(known->workflow);
+  for (size_t i = 0; i < LEARNED_WORKFLOWS; i++) {
+    buf_deinit(&known->workflows[i].text);
+    workflow_unref(known->workflows[i].built);
+  }
+  buf_deinit(&known->texts);
+  book_memory_free(&known->book);
   free(known);
 }
 
@@ -199,20 +214,27 @@ static bool check_blobs(struct verify_pass *r, struct err *err) {
   return true;
 }
 
-/* Returns the workflow that is built already, if the session begins with that of the last log. */
+/* Returns the workflow that is built already, if the session begins with one of those. */
 static struct workflow *known_workflow(const struct verify_pass *r) {
-  struct workflow *wf = r->known != NULL ? r->known->workflow : NULL;
-  return wf != NULL && record_tree(&r->draft.record, MEMBER_WORKFLOW) == wf->doc ? wf : NULL;
+  const json_t *doc = record_tree(&r->draft.record, MEMBER_WORKFLOW);
+  for (size_t i = 0; r->known != NULL && i < LEARNED_WORKFLOWS; i++) {
+    struct workflow *built = r->known->workflows[i].built;
+    if (built != NULL && built->doc == doc)
+      return built;
+  }
+  return NULL;
 }
 
 static void learn_workflow(struct verify_pass *r) {
   struct learned *known = r->known;
-  if (known == NULL || r->workflow_text.n == 0 || known_workflow(r) != NULL)
+  if (known == NULL || r->workflow_text.n == 0 || r->workflow_text.n > LIMIT_LENT_BYTES ||
+      known_workflow(r) != NULL)
     return;
-  workflow_unref(known->workflow);
-  known->workflow = workflow_ref(r->core.workflow);
-  buf_clear(&known->workflow_text);
-  buf_append(&known->workflow_text, r->workflow_text.p, r->workflow_text.n);
+  struct learned_workflow *learned = &known->workflows[known->oldest++ % LEARNED_WORKFLOWS];
+  workflow_unref(learned->built);
+  learned->built = workflow_ref(r->core.workflow);
+  buf_clear(&learned->text);
+  buf_str(&learned->text, r->workflow_text);
 }
 
 static bool check_workflow(const struct verify_pass *r, struct err *err) {
@@ -284,15 +306,19 @@ static struct str text_of_workflow(const struct schema_member *members, size_t n
   return STR("");
 }
 
+/* Finds the workflow that has this text and is built already; its tree is NULL if there is none. */
+static struct record_workflow workflow_of_text(const struct learned *known, struct str text) {
+  for (size_t i = 0; known != NULL && text.n > 0 && i < LEARNED_WORKFLOWS; i++)
+    if (str_eq(buf_view(&known->workflows[i].text), text))
+      return (struct record_workflow){text, known->workflows[i].built->doc};
+  return (struct record_workflow){STR(""), NULL};
+}
+
 static bool take_members(struct verify_pass *r, const struct schema_member *members, size_t n) {
-  const struct learned *known = r->known;
-  struct record_workflow last = {STR(""), NULL};
-  if (known != NULL && known->workflow != NULL)
-    last = (struct record_workflow){buf_view(&known->workflow_text), known->workflow->doc};
-  if (record_read_members(&r->draft, members, n, last.tree != NULL ? &last : NULL, &r->texts)) {
-    r->workflow_text = text_of_workflow(members, n);
+  r->workflow_text = r->phase == NEW ? text_of_workflow(members, n) : STR("");
+  const struct record_workflow known = workflow_of_text(r->known, r->workflow_text);
+  if (record_read_members(&r->draft, members, n, known.tree ? &known : NULL, &r->texts))
     return true;
-  }
   r->book.state = BOOK_DAMAGED;
   return err_set(&r->book.damage, ERR_CORRUPT, "it is not JSON");
 }
@@ -468,24 +494,43 @@ static void conclude(struct verify_pass *r, bool sound, const struct verify_head
     look_at_reports(r, out);
 }
 
+/* Lends the pass the memory of the last one: one log would free what the next one needs. */
+static void take_learned(const struct verifier *v, struct verify_pass *r) {
+  r->known = learned_take(v);
+  book_lend(&r->book, &r->known->book);
+  r->texts = r->known->texts;
+  r->known->texts = (struct buf){0};
+}
+
+static void give_learned_back(const struct verifier *v, struct verify_pass *r) {
+  book_take_back(&r->book, &r->known->book);
+  if (r->texts.cap > LIMIT_LENT_BYTES)
+    buf_deinit(&r->texts);
+  buf_clear(&r->texts);
+  r->known->texts = r->texts;
+  r->texts = (struct buf){0};
+  learned_give_back(v, r->known);
+}
+
 /* Makes a pass over the log and closes the book. False: it was read ahead, and something in it is
  * not as it should be. */
 static bool run_pass(const struct verifier *v, struct verify_pass *r,
                      const struct verify_heads *heads, struct verify_result *out) {
   *out = (struct verify_result){0};
   if (r->ahead == NULL)
-    r->known = learned_take(v);
+    take_learned(v, r);
   core_init(&r->core);
+  r->core.proves = true;
   bool sound = check_records(v, r, heads, out);
   bool whole = r->ahead == NULL || (sound && ahead_is_whole(r->ahead));
   if (whole)
     conclude(r, sound, heads, out);
   whole = whole && (r->ahead == NULL || out->state != VERIFY_BAD);
   report_files_deinit(&r->reports);
+  if (r->known != NULL)
+    give_learned_back(v, r);
   buf_deinit(&r->blob);
   buf_deinit(&r->texts);
-  if (r->known != NULL)
-    learned_give_back(v, r->known);
   core_deinit(&r->core);
   ahead_free(r->ahead);
   book_close(&r->book);
@@ -499,7 +544,7 @@ bool verify_log(const struct verifier *v, const struct store_ref *ref,
   struct verify_pass r = {.phase = NEW};
   if (!book_open(&r.book, ref, true, err))
     return false;
-  if (reader_bytes(&r.book.reader) >= v->beside)
+  if (v->beside < UINT64_MAX && reader_bytes(&r.book.reader) >= v->beside)
     r.ahead = ahead_new(v->schema, ref);
   if (r.ahead != NULL) {
     if (run_pass(v, &r, &known, out))

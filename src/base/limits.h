@@ -24,6 +24,7 @@
 #define LIMIT_RETURNS_BYTES     (64u * 1024u)
 #define LIMIT_FACET_LIST_COUNT  10000u                /* listed in one go */
 #define LIMIT_INCLUDE_DEPTH     8u                    /* {{include:...}} within each other */
+#define LIMIT_LENT_BYTES        (256u * 1024u)        /* of memory that is kept for the next log */
 #define LIMIT_REPORT_FILE_BYTES (64u * 1024u * 1024u) /* for a report that is read back */
 #define LIMIT_MONITOR_COUNT     100u                  /* loops that a workflow watches */
 #define LIMIT_CYCLE_COUNT       100u                  /* movements of one loop */

@@ -96,7 +96,7 @@ static bool apply_session_start(const struct fold *f) {
   core->awaits_carried = record_is_true(f->record, MEMBER_CARRIES);
   core->has_next = true;
   core->next = (int)wf->initial;
-  for (uint32_t i = 0; i < wf->movement_count; i++) {
+  for (uint32_t i = 0; !core->proves && i < wf->movement_count; i++) {
     const struct movement *m = &wf->movements[i];
     uint32_t at = i;
     if (m->group != NO_GROUP)

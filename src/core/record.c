@@ -234,6 +234,10 @@ void record_put_tree(struct record_draft *d, enum member key, json_t *value) {
   record_add(d, key, RECORD_TREE)->is.tree = value;
 }
 
+void record_put_raw(struct record_draft *d, enum member key, struct str text) {
+  record_add(d, key, RECORD_RAW)->is.text = text;
+}
+
 void record_put_body(struct record_draft *d, json_t *object) {
   d->record.body = object;
 }
@@ -241,7 +245,7 @@ void record_put_body(struct record_draft *d, json_t *object) {
 /* --- keeping --- */
 
 static bool has_text(const struct record_member *m) {
-  return m->kind == RECORD_TEXT || m->kind == RECORD_REF;
+  return m->kind == RECORD_TEXT || m->kind == RECORD_RAW || m->kind == RECORD_REF;
 }
 
 /* Returns the bytes of the record's parts, which come first, and of its texts, each with a NUL. */
@@ -325,6 +329,17 @@ int64_t record_number(const struct record *r, enum member key) {
   return m != NULL && m->kind == RECORD_NUMBER ? m->is.number : 0;
 }
 
+/* Builds what was left as text. Nobody sees a difference, so the record counts as constant. */
+static const struct record_member *record_built(const struct record *r, enum member key) {
+  const struct record_member *m = record_get(r, key);
+  if (m == NULL || m->kind != RECORD_RAW)
+    return m;
+  struct record_member *built = (struct record_member *)m;
+  built->is.tree = record_raw_tree(m->is.text);
+  built->kind = built->is.tree != NULL ? RECORD_TREE : RECORD_NULL;
+  return built;
+}
+
 struct str record_text(const struct record *r, enum member key) {
   const struct record_member *m = record_get(r, key);
   if (m != NULL && (m->kind == RECORD_TEXT || m->kind == RECORD_WORD))
@@ -347,12 +362,19 @@ bool record_is_true(const struct record *r, enum member key) {
 }
 
 json_t *record_tree(const struct record *r, enum member key) {
-  const struct record_member *m = record_get(r, key);
+  const struct record_member *m = record_built(r, key);
   return m != NULL && m->kind == RECORD_TREE ? m->is.tree : NULL;
+}
+
+/* Tells whether a text may be {"ref": place}, without building it. */
+static bool may_be_ref(struct str raw) {
+  return memmem(raw.p, raw.n, "ref", 3) != NULL || memchr(raw.p, '\\', raw.n) != NULL;
 }
 
 bool record_ref(const struct record *r, enum member key, struct str *place) {
   const struct record_member *m = record_get(r, key);
+  if (m != NULL && m->kind == RECORD_RAW && may_be_ref(m->is.text))
+    m = record_built(r, key);
   const json_t *ref = NULL;
   if (m != NULL && m->kind == RECORD_TREE && json_object_size(m->is.tree) == 1)
     ref = json_at(m->is.tree, "ref");
@@ -362,7 +384,7 @@ bool record_ref(const struct record *r, enum member key, struct str *place) {
 }
 
 bool record_part(const struct record *r, size_t k, struct str *text) {
-  const struct record_member *m = record_get(r, MEMBER_PROMPT);
+  const struct record_member *m = record_built(r, MEMBER_PROMPT);
   *text = STR("");
   if (m != NULL && m->kind == RECORD_PARTS) {
     if (k < m->is.prompt.n && !m->is.prompt.parts[k].is_ref)
@@ -434,6 +456,9 @@ static void write_member(const struct record_member *m, struct buf *out) {
     break;
   case RECORD_TREE:
     json_write(m->is.tree, out);
+    break;
+  case RECORD_RAW:
+    buf_str(out, m->is.text);
     break;
   case RECORD_REF:
     write_ref(m->is.text, out);

@@ -165,6 +165,7 @@ enum record_kind {
   RECORD_FALSE,
   RECORD_NULL,
   RECORD_TREE,
+  RECORD_RAW,   /* the JSON text of a list or an object; it becomes a TREE when it is asked for */
   RECORD_REF,   /* {"ref": text} */
   RECORD_PARTS, /* parts of a prompt */
 };
@@ -178,7 +179,7 @@ struct record_member {
   uint8_t key, kind;
   union {
     int64_t number;
-    struct str text; /* TEXT, WORD, REF */
+    struct str text; /* TEXT, WORD, RAW, REF */
     json_t *tree;
     struct {
       const struct record_part *parts;
@@ -235,7 +236,8 @@ void record_free(struct record *record);            /* accepts NULL */
  * real becomes a tree. The draft borrows its texts from json; call record_drop. */
 void record_read(struct record_draft *d, const json_t *json);
 /* Does the same for an object whose members schema/text.h found. Its texts are put into `texts`,
- * which the caller has cleared. False: a list or an object in it is not JSON, and nothing
+ * which the caller has cleared; lists and objects stay text in the line until they are asked for,
+ * because most of them are not. False: a stage's or check's member is not JSON, and nothing
  * counts. */
 struct schema_member;
 /* Holds the text of a workflow that was read before, and what it was read as: many logs begin with
@@ -268,6 +270,11 @@ json_t *record_tree(const struct record *r, enum member key);
 bool record_ref(const struct record *r, enum member key, struct str *place);
 /* Gives the k-th part of the record's prompt, "" for a reference. False: there are fewer. */
 bool record_part(const struct record *r, size_t k, struct str *text);
+
+/* Calls `fn` for each element of a list that refers to a place, until it returns false. Returns
+ * false if it did. */
+typedef bool (*record_ref_fn)(void *ctx, size_t element, const char *place);
+bool record_each_ref(const struct record *r, enum member key, record_ref_fn fn, void *ctx);
 
 /* --- as JSON --- */
 

@@ -76,15 +76,19 @@ void record_read(struct record_draft *d, const json_t *json) {
 
 /* --- its text --- */
 
-/* Returns the member's value, NULL if it is not JSON. */
-static json_t *member_tree(const struct schema_member *m) {
+json_t *record_raw_tree(struct str text) {
   struct jscan js;
   struct jscan_result found;
-  size_t quote = m->type == JSON_STRING; /* one in front of the value, one behind it */
-  jscan_init(&js, m->value.p - quote, m->value.n + 2 * quote);
+  jscan_init(&js, text.p, text.n);
   bool ok = jscan_value(&js, 0, &found) == JSCAN_OK;
   jscan_deinit(&js);
   return ok ? found.value : NULL;
+}
+
+/* Returns the member's value, NULL if it is not JSON. */
+static json_t *member_tree(const struct schema_member *m) {
+  size_t quote = m->type == JSON_STRING; /* one in front of the value, one behind it */
+  return record_raw_tree((struct str){m->value.p - quote, m->value.n + 2 * quote});
 }
 
 /* Returns the decoded text, NUL-terminated. There is room for it. */
@@ -108,6 +112,8 @@ static bool record_put_member(struct record_draft *d, enum member key,
     record_put_text(d, key, member_text(m, texts));
   else if (!record_key_is_tree(key) && m->type == JSON_INTEGER && str_to_long(m->value, &number))
     record_put_number(d, key, number);
+  else if (m->type == JSON_OBJECT || m->type == JSON_ARRAY)
+    record_put_raw(d, key, m->value);
   else {
     json_t *value = member_tree(m);
     if (value == NULL)
@@ -164,4 +170,56 @@ bool record_read_members(struct record_draft *d, const struct schema_member *mem
       ok = record_put_member(d, key, m, texts);
   }
   return ok;
+}
+
+/* --- references --- */
+
+/* Calls `fn` if the value is {"ref": place}. */
+static bool tell_ref(const json_t *value, size_t element, record_ref_fn fn, void *ctx) {
+  const char *place = json_string_value(json_at(value, "ref"));
+  return place == NULL || fn(ctx, element, place);
+}
+
+static size_t raw_space(struct str text, size_t at) {
+  while (at < text.n && memchr(" \t\r\n", text.p[at], 4) != NULL)
+    at++;
+  return at;
+}
+
+/* Crosses the texts of a list, which are most of it, and builds only the other elements. */
+static bool each_raw_ref(struct str list, record_ref_fn fn, void *ctx) {
+  struct jscan js;
+  struct jscan_result found;
+  bool ok = true, escaped;
+  size_t at = raw_space(list, 1);
+  jscan_init(&js, list.p, list.n);
+  for (size_t i = 0; ok && at > 0 && at < list.n && list.p[at] != ']'; i++) {
+    if (list.p[at] == '"') {
+      at = jscan_cross(list.p, list.n, at + 1, &escaped);
+    } else if (jscan_value(&js, at, &found) == JSCAN_OK) {
+      ok = tell_ref(found.value, i, fn, ctx);
+      json_decref(found.value);
+      at = found.end;
+    } else {
+      break;
+    }
+    at = raw_space(list, at);
+    if (at < list.n && list.p[at] == ',')
+      at = raw_space(list, at + 1);
+  }
+  jscan_deinit(&js);
+  return ok;
+}
+
+bool record_each_ref(const struct record *r, enum member key, record_ref_fn fn, void *ctx) {
+  const struct record_member *m = record_get(r, key);
+  size_t i;
+  json_t *element;
+  if (m != NULL && m->kind == RECORD_RAW)
+    return m->is.text.p[0] != '[' || each_raw_ref(m->is.text, fn, ctx);
+  json_array_foreach(record_tree(r, key), i, element) {
+    if (!tell_ref(element, i, fn, ctx))
+      return false;
+  }
+  return true;
 }

@@ -196,6 +196,8 @@ struct core {
   struct buf task;
   uint64_t seq; /* seq of the last record applied */
   enum session_status status;
+  /* Set after core_init: the log is only proved, so nothing keeps what later calls would send. */
+  bool proves;
   bool resumed;        /* the last record was session_resume: nothing was done since */
   bool awaits_carried; /* forked: the other session's state is the next record */
   bool carried;        /* that record has come */

@@ -522,14 +522,24 @@ void schema_reader_free(struct schema_reader *r) {
   free(r);
 }
 
+static bool step_passes(struct schema_reader *r, const struct plan_step *step) {
+  struct text_value *v = &r->root.values[step->member];
+  if (v->taken != NULL && step->yes && step->node == v->taken->node)
+    return true;
+  return value_ok(r, step->node, v) == said(step->yes);
+}
+
 /* Asks about this object what the plan recorded of an earlier one. */
 static bool plan_passes(struct schema_reader *r, const struct text_plan *plan) {
-  for (size_t i = 0; i < plan->step_count; i++) {
-    const struct plan_step *step = &plan->steps[i];
-    if (value_ok(r, step->node, &r->root.values[step->member]) != said(step->yes))
+  for (size_t i = 0; i < plan->step_count; i++)
+    if (!step_passes(r, &plan->steps[i]))
       return false;
-  }
-  return read_rest(r, &r->root) == TEXT_YES;
+  if (read_rest(r, &r->root) != TEXT_YES)
+    return false;
+  for (size_t i = 0; i < plan->step_count; i++)
+    if (plan->steps[i].yes)
+      text_plan_take(&r->root.values[plan->steps[i].member], plan->steps[i].node);
+  return true;
 }
 
 static bool is_planned(struct schema_reader *r, size_t n) {

@@ -32,4 +32,8 @@ bool schema_reader_takes(struct schema_reader *r, struct str text);
 /* Returns the members in their order; valid until the next text. */
 const struct schema_member *schema_reader_members(const struct schema_reader *r, size_t *count);
 
+/* Tells whether a text stands at a place (a JSON Pointer without its first slash) of a sound value.
+ * False: none does, or it takes a tree to tell. */
+bool schema_text_has(struct str json, const char *pointer);
+
 #endif

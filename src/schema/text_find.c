@@ -1,6 +1,8 @@
 /* Finds the values in JSON text. */
 #include "schema/text_find.h"
 
+#include "schema/text.h"
+
 #include <string.h>
 
 enum { TEXT_DIGITS_MAX = 18 }; /* that many digits always fit */
@@ -156,4 +158,64 @@ size_t text_find_members(const struct jscan *js, size_t at, struct text_object *
       return 0;
     at = text_space(js, at + 1);
   }
+}
+
+/* Returns the offset after the comma, and space, behind a value; 0 if the brackets close. */
+static size_t text_next(const struct jscan *js, size_t at) {
+  at = text_space(js, at);
+  return at < js->n && js->text[at] == ',' ? text_space(js, at + 1) : 0;
+}
+
+/* Returns the offset of an element of the list that begins at `at`; 0 if there are fewer. */
+static size_t find_element(const struct jscan *js, size_t at, struct str name) {
+  struct text_value crossed;
+  long index;
+  bool plain = name.n > 0 && name.p[0] >= '0' && name.p[0] <= '9' &&
+               (name.p[0] != '0' || name.n == 1) && str_to_long(name, &index);
+  at = plain ? text_space(js, at + 1) : 0;
+  for (long i = 0; at > 0 && at < js->n && js->text[at] != ']'; i++) {
+    if (i == index)
+      return at;
+    at = text_find_value(js, at, &crossed);
+    at = at > 0 ? text_next(js, at) : 0;
+  }
+  return 0;
+}
+
+/* Returns the offset of a member's value in the object that begins at `at`; 0 if it has none. */
+static size_t find_member(const struct jscan *js, size_t at, struct str name) {
+  struct text_value key, crossed;
+  at = text_space(js, at + 1);
+  while (at > 0 && at < js->n && js->text[at] == '"') {
+    at = text_find_value(js, at, &key);
+    at = at > 0 ? text_space(js, at) : 0;
+    if (at == 0 || key.escaped || at >= js->n || js->text[at] != ':')
+      return 0;
+    at = text_space(js, at + 1);
+    if (str_eq(key.text, name))
+      return at;
+    at = text_find_value(js, at, &crossed);
+    at = at > 0 ? text_next(js, at) : 0;
+  }
+  return 0;
+}
+
+bool schema_text_has(struct str json, const char *pointer) {
+  struct jscan js;
+  size_t at = 0;
+  jscan_init(&js, json.p, json.n);
+  for (;;) {
+    size_t n = strcspn(pointer, "/");
+    char opens = at < json.n ? json.p[at] : '\0';
+    const struct str name = {pointer, n};
+    if (opens == '{')
+      at = find_member(&js, at, name);
+    else
+      at = opens == '[' ? find_element(&js, at, name) : 0;
+    if (at == 0 || pointer[n] == '\0')
+      break;
+    pointer += n + 1;
+  }
+  jscan_deinit(&js);
+  return at > 0 && at < json.n && json.p[at] == '"';
 }

@@ -15,6 +15,8 @@ struct text_value {
   int64_t number;  /* an integer's value */
   json_type type;
   bool escaped, read;
+  struct plan_place *place;       /* where a plan found it (text_plan.h) */
+  const struct plan_taken *taken; /* it has the text of this object, which passed there; or NULL */
 };
 
 struct text_object {

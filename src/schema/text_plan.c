@@ -1,6 +1,7 @@
 /* Remembers what a schema's program asked about objects, and finds it again by their keys. */
 #include "schema/text_plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* --- what was asked --- */
@@ -97,17 +98,52 @@ void text_plans_add(struct text_plans *p, const struct text_object *object,
 
 /* --- finding again --- */
 
-static const struct plan_place *place_at(const struct plan_place *parent, const char *text,
-                                         size_t n) {
-  for (const struct plan_place *at = parent->first; at != NULL; at = at->sibling)
+static struct plan_place *place_at(const struct plan_place *parent, const char *text, size_t n) {
+  for (struct plan_place *at = parent->first; at != NULL; at = at->sibling)
     if (n > at->key.n && text[1] == at->key.p[1] && memcmp(text, at->key.p, at->key.n) == 0)
       return at;
   return NULL;
 }
 
-const struct plan_place *text_plans_find(const struct text_plans *p, const struct jscan *js,
+void text_plan_take(const struct text_value *v, uint32_t node) {
+  struct plan_place *place = v->place;
+  if (v->taken != NULL || v->type != JSON_OBJECT || v->text.n < PLAN_TAKEN_LEAST ||
+      v->text.n > PLAN_TAKEN_MOST)
+    return;
+  if (place->taken == NULL)
+    place->taken = xcalloc(PLAN_TAKEN_COUNT, sizeof *place->taken);
+  struct plan_taken *taken = &place->taken[place->oldest++ % PLAN_TAKEN_COUNT];
+  taken->node = node;
+  buf_clear(&taken->text);
+  buf_str(&taken->text, v->text);
+}
+
+static const struct plan_taken *taken_at(const struct plan_place *place, const char *at, size_t n) {
+  for (size_t i = 0; place->taken != NULL && i < PLAN_TAKEN_COUNT; i++) {
+    struct str text = buf_view(&place->taken[i].text);
+    if (text.n > 0 && n >= text.n && memcmp(at, text.p, text.n) == 0)
+      return &place->taken[i];
+  }
+  return NULL;
+}
+
+/* Finds a value as text_find_value does. One that was taken before is neither crossed nor read. */
+static size_t find_taken(struct plan_place *place, const struct jscan *js, size_t at,
+                         struct text_value *v) {
+  v->place = place;
+  v->taken = taken_at(place, js->text + at, js->n - at);
+  if (v->taken == NULL)
+    return text_find_value(js, at, v);
+  v->text = (struct str){js->text + at, v->taken->text.n};
+  v->type = JSON_OBJECT;
+  v->escaped = false;
+  v->read = true;
+  return at + v->text.n;
+}
+
+const struct plan_place *text_plans_find(struct text_plans *p, const struct jscan *js,
                                          struct text_object *object, size_t *end) {
-  const struct plan_place *place = &p->root;
+  struct plan_place *place = &p->root;
   size_t at = 1;
   object->count = 0;
   object->bits = 0;
@@ -119,7 +155,7 @@ const struct plan_place *text_plans_find(const struct text_plans *p, const struc
     if (place == NULL)
       return NULL;
     object->keys[object->count] = (struct str){js->text + at + 1, place->key.n - 3};
-    at = text_find_value(js, at + place->key.n, &object->values[object->count++]);
+    at = find_taken(place, js, at + place->key.n, &object->values[object->count++]);
     if (at == 0 || at >= js->n)
       return NULL;
     if (js->text[at] == '}')
@@ -141,7 +177,17 @@ bool text_plan_fits(const struct text_plan *plan, const struct text_object *obje
   return true;
 }
 
+static void forget_taken(struct plan_place *place) {
+  for (; place != NULL; place = place->sibling) {
+    for (size_t i = 0; place->taken != NULL && i < PLAN_TAKEN_COUNT; i++)
+      buf_deinit(&place->taken[i].text);
+    free(place->taken);
+    forget_taken(place->first);
+  }
+}
+
 void text_plans_deinit(struct text_plans *p) {
+  forget_taken(&p->root);
   arena_deinit(&p->arena);
   *p = (struct text_plans){0};
 }

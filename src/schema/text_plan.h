@@ -16,10 +16,14 @@
 #define SEGUE_SCHEMA_TEXT_PLAN_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "schema/text_find.h"
 
 /* These suffice for records; larger tables only make it slower. */
 enum { PLAN_STEPS_MAX = 192, PLAN_WORDS_MAX = 48, PLAN_PLACES_MAX = 1024, PLAN_KINDS_MAX = 8 };
+enum { PLAN_TAKEN_COUNT = 4 };
+/* Bytes of objects that are remembered: smaller ones are read as fast, larger ones cost memory. */
+enum { PLAN_TAKEN_LEAST = 256, PLAN_TAKEN_MOST = 256 * 1024 };
 
 struct plan_step { /* says what a node must answer for a member's value */
   uint32_t node;
@@ -47,11 +51,20 @@ struct text_plan {
   size_t step_count, word_count;
 };
 
+/* Holds a large object that passed, and the node that took it: one record of each log has its
+ * workflow, and the logs of a folder have one of a few. */
+struct plan_taken {
+  struct buf text; /* empty: none */
+  uint32_t node;
+};
+
 struct plan_place { /* stands for a sequence of keys; all known ones form a tree */
   struct str key;   /* "key": as in the text */
   struct plan_place *first, *sibling;
   const struct text_plan *plans; /* for objects that end here */
   size_t plan_count;
+  struct plan_taken *taken; /* PLAN_TAKEN_COUNT, or NULL */
+  size_t oldest;            /* the one of them to forget next */
 };
 
 struct text_plans {
@@ -70,8 +83,11 @@ void text_plans_add(struct text_plans *p, const struct text_object *object,
 
 /* Finds the members of the object at the start of js, if its keys are known and have no white space
  * between them; *end is the offset after it. NULL: they are not known. */
-const struct plan_place *text_plans_find(const struct text_plans *p, const struct jscan *js,
+const struct plan_place *text_plans_find(struct text_plans *p, const struct jscan *js,
                                          struct text_object *object, size_t *end);
+
+/* Remembers a value of such an object that passed a node, if it is large. */
+void text_plan_take(const struct text_value *v, uint32_t node);
 
 /* True if the object's words are those of the plan. */
 bool text_plan_fits(const struct text_plan *plan, const struct text_object *object);

@@ -27,6 +27,20 @@ bool reader_open(struct log_reader *r, const struct store_ref *ref, struct err *
   return r->raw != NULL;
 }
 
+void reader_lend(struct log_reader *r, struct buf *memory) {
+  assert(r->buffer.cap == 0 && memory->n == 0);
+  r->buffer = *memory;
+  *memory = (struct buf){0};
+}
+
+void reader_take_back(struct log_reader *r, struct buf *memory) {
+  if (r->buffer.cap > LIMIT_LENT_BYTES)
+    return;
+  buf_clear(&r->buffer);
+  *memory = r->buffer;
+  r->buffer = (struct buf){0};
+}
+
 /* Reads more. Lines already returned make room only when it is needed, not at every line. */
 static bool read_more(struct log_reader *r) {
   if (r->line_at > 0) {
@@ -156,6 +170,12 @@ bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t 
     n -= (size_t)got;
   }
   return true;
+}
+
+const char *reader_held(const struct log_reader *r, uint64_t at, size_t n) {
+  uint64_t from = r->offset - r->line_at; /* of the buffer, in the log */
+  bool held = r->buffer.n > 0 && at >= from && at + n <= from + r->buffer.n;
+  return held ? r->buffer.p + (at - from) : NULL;
 }
 
 void reader_skip(const struct log_reader *r, struct reader_place *place, uint64_t seq,

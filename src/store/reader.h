@@ -27,6 +27,10 @@ bool reader_next(struct log_reader *r, struct str *line);
 /* Looks for what was appended since, even in a log that its owner replaced (after a failed sync:
  * the durable part is the same). Returns false if the log is gone. */
 bool reader_again(struct log_reader *r);
+/* Gives it the memory of an empty buffer before anything is read, and takes it back, unless it has
+ * become large. Between the two the buffer has none. */
+void reader_lend(struct log_reader *r, struct buf *memory);
+void reader_take_back(struct log_reader *r, struct buf *memory);
 /* Continues from a byte where a line begins. */
 void reader_from(struct log_reader *r, uint64_t at);
 /* Frees its memory; reading then continues where it was. Lines from it are no longer valid. */
@@ -47,6 +51,10 @@ void reader_close(struct log_reader *r);
 uint64_t reader_bytes(const struct log_reader *r);
 ssize_t reader_read(const struct log_reader *r, uint64_t at, char *out, size_t max);
 bool reader_read_all(const struct log_reader *r, uint64_t at, char *out, size_t n) MUST_CHECK;
+
+/* Returns these bytes if they are in memory because lines near them were read; else NULL. Valid
+ * until the next call that reads a line. */
+const char *reader_held(const struct log_reader *r, uint64_t at, size_t n);
 
 /* Finds the first newline in the bytes [at, until). Without one it returns `until`, or where the
  * log ends. */

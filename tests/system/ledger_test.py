@@ -10,6 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from audit_logs import session_id  # noqa: E402
+from copied_logs import copied  # noqa: E402
 from daemon import DaemonBox, simple  # noqa: E402
 from support import Box, expect, main, need_build, records  # noqa: E402
 
@@ -142,6 +144,25 @@ def changed_logs_are_found():
         expect(verify(box, anew, status=1)[0]["state"] == "bad", "one log alone")
         done = box.segue("verify", box.logs)
         expect(b"missing  " + ids["gone"].encode() in done.stdout, done.stdout)
+
+
+def many_logs():
+    """More logs than are read ahead are told in their order, whatever is wrong with some."""
+    with Box() as box:
+        path = run(box)[1]
+        with open(path, "rb") as f:
+            template = (os.path.basename(path)[:36].encode(), f.read().splitlines())
+        folder, count = box.dir + "/many", 700
+        bad = {0, 1, 299, 300, 555, count - 1}
+        os.mkdir(folder)
+        for n in range(count):
+            text = copied(template, session_id(n).encode())
+            with open(f"{folder}/{session_id(n)}.ndjson", "wb") as f:
+                f.write(text.replace(b"done", b"d0ne", 1) if n in bad else text)
+        said = verify(box, folder, status=1)
+        expect([s["session"] for s in said] == [session_id(n) for n in reversed(range(count))], "the order")
+        wrong = {count - 1 - i for i, s in enumerate(said) if s["state"] != "complete"}
+        expect(wrong == bad, wrong)
 
 
 def removed_by_a_person():
@@ -296,7 +317,8 @@ def gone_from_one_look_to_the_next():
         expect([s["session"] for s in said if s["state"] == "missing"] == [os.path.basename(known)[:-7]], said)
 
 
-CASES = [gone_from_one_look_to_the_next, ends_are_sealed, killed_between, failed_entries, changed_logs_are_found, removed_by_a_person,
+CASES = [gone_from_one_look_to_the_next, ends_are_sealed, killed_between, failed_entries, changed_logs_are_found,
+         many_logs, removed_by_a_person,
          a_changed_ledger,
          signed_heads, a_cut_is_no_rewriting, lists_by_status,
          many_at_once]

@@ -1,5 +1,6 @@
 /* segue verify: checks whether logs are what was written. */
 #include "audit/verify.h"
+#include "base/buf.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -12,7 +13,6 @@
 
 #include <jansson.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const struct cli_option options[] = {
 
 struct verifying {
   struct verifier *verifier;
-  bool json, bad, missing;
+  bool json, coloured, bad, missing;
   bool folders; /* a folder was read: totals are printed */
   size_t counts[VERIFY_STATE_COUNT], gone;
   char where[STORE_PATH_BYTES]; /* the store that `ledger` belongs to; "": none yet */
@@ -89,16 +89,16 @@ static void print_json(const char *path, const struct verify_result *r) {
   verify_print_json(object);
 }
 
-static void print_word(const char *word, bool ok) {
-  bool colours = cli_colours(STDOUT_FILENO);
-  printf("%s%s%s  ", cli_paint(colours, ok ? COLOUR_GREEN : COLOUR_RED), word,
-         cli_paint(colours, COLOUR_NONE));
+static void print_word(const struct verifying *v, const char *word, bool ok) {
+  printf("%s%s%s  ", cli_paint(v->coloured, ok ? COLOUR_GREEN : COLOUR_RED), word,
+         cli_paint(v->coloured, COLOUR_NONE));
 }
 
-static void verify_print_line(const char *path, const struct verify_result *r) {
+static void verify_print_line(const struct verifying *v, const char *path,
+                              const struct verify_result *r) {
   bool ok = is_ok(r);
   unsigned long long records = r->records;
-  print_word(verify_verdict(r), ok);
+  print_word(v, verify_verdict(r), ok);
   cli_put_safe(stdout, r->session[0] && ok ? r->session : path);
   switch (r->state) {
   case VERIFY_COMPLETE:
@@ -134,7 +134,7 @@ static void print_trouble(struct verifying *v, const char *word, const char *wha
                                 what, "ok", 0, "state", word, "error", why));
     return;
   }
-  print_word(word, false);
+  print_word(v, word, false);
   printf("%s  ", what);
   cli_put_safe(stdout, why);
   putchar('\n');
@@ -166,6 +166,7 @@ struct verified {
   struct store_ref ref;
   bool opened;
   bool gone; /* it was removed since it was listed */
+  bool read; /* it waits to be told */
   struct verify_result result;
   struct err err; /* where it was not opened */
 };
@@ -194,7 +195,7 @@ static void tell_verified(struct verifying *v, const struct verified *log) {
   if (v->json)
     print_json(log->ref.name, &log->result);
   else
-    verify_print_line(log->ref.name, &log->result);
+    verify_print_line(v, log->ref.name, &log->result);
   v->bad |= !is_ok(&log->result);
   v->counts[log->result.state]++;
 }
@@ -210,46 +211,108 @@ static void verify_one(struct verifying *v, const struct store_ref *ref) {
 
 /* --- a folder's logs, several at once --- */
 
-enum { VERIFY_LOGS_AT_ONCE = 256, VERIFY_THREADS_MAX = 16 };
+enum { VERIFY_LOGS_AHEAD = 256, VERIFY_THREADS_MAX = 16 };
 
-/* Holds logs that are read at once, and reported in their order when all have been read. */
+/* Holds the logs of a store while several threads read them. They are told in their order, each as
+ * soon as those before it are; so many may be read before one that takes long. */
 struct batch {
   const struct verifying *v;
-  struct verified *logs;
+  const struct store *store;
+  const struct store_id *ids;
   size_t count;
-  atomic_size_t next;
+  struct verified *slots; /* log i is in slot i % VERIFY_LOGS_AHEAD */
+  pthread_mutex_t lock;   /* of all below, and `read` of the slots */
+  pthread_cond_t changed;
+  size_t next; /* the log to be read next */
+  size_t told; /* logs that were told */
 };
 
-static void *verify_batch_main(void *arg) {
+static struct verified *slot_of(const struct batch *batch, size_t i) {
+  return &batch->slots[i % VERIFY_LOGS_AHEAD];
+}
+
+static void read_slot(const struct batch *batch, struct verified *log, const struct store_id *id) {
+  *log = (struct verified){0};
+  store_ref(batch->store, id->id, &log->ref);
+  verify_read(batch->v, log);
+  if (!log->opened)
+    log->gone = log->err.code == ERR_NOT_FOUND;
+  else if (log->result.state != VERIFY_COMPLETE) /* it may have been removed while it was read */
+    log->gone = log_is_gone(&log->ref);
+}
+
+/* Reads the next log, if there is one and a slot for it. The lock is held, but not meanwhile. */
+static bool read_next(struct batch *batch) {
+  size_t i = batch->next;
+  if (i == batch->count || i == batch->told + VERIFY_LOGS_AHEAD)
+    return false;
+  batch->next++;
+  (void)pthread_mutex_unlock(&batch->lock);
+  read_slot(batch, slot_of(batch, i), &batch->ids[i]);
+  (void)pthread_mutex_lock(&batch->lock);
+  slot_of(batch, i)->read = true;
+  if (i == batch->told)
+    (void)pthread_cond_broadcast(&batch->changed);
+  return true;
+}
+
+static void *read_logs(void *arg) {
   struct batch *batch = arg;
-  size_t i;
-  while ((i = atomic_fetch_add(&batch->next, 1)) < batch->count) {
-    struct verified *log = &batch->logs[i];
-    verify_read(batch->v, log);
-    if (!log->opened)
-      log->gone = log->err.code == ERR_NOT_FOUND;
-    else if (log->result.state != VERIFY_COMPLETE) /* it may have been removed while it was read */
-      log->gone = log_is_gone(&log->ref);
-  }
+  (void)pthread_mutex_lock(&batch->lock);
+  while (batch->next < batch->count)
+    if (!read_next(batch))
+      (void)pthread_cond_wait(&batch->changed, &batch->lock);
+  (void)pthread_mutex_unlock(&batch->lock);
   return NULL;
 }
 
-/* Reads a batch in several threads. This one reads too, so without others it only takes longer. */
-static void verify_batch(struct batch *batch) {
+/* Tells the logs; this thread reads too, so without others it only takes longer. */
+static void tell_logs(struct verifying *v, struct batch *batch, struct buf *gone) {
+  (void)pthread_mutex_lock(&batch->lock);
+  while (batch->told < batch->count) {
+    size_t i = batch->told;
+    struct verified *log = slot_of(batch, i);
+    if (!log->read) {
+      if (!read_next(batch))
+        (void)pthread_cond_wait(&batch->changed, &batch->lock);
+      continue;
+    }
+    (void)pthread_mutex_unlock(&batch->lock);
+    if (log->gone)
+      buf_append(gone, &batch->ids[i], sizeof batch->ids[i]);
+    else
+      tell_verified(v, log);
+    (void)pthread_mutex_lock(&batch->lock);
+    log->read = false;
+    if (batch->next == batch->told++ + VERIFY_LOGS_AHEAD)
+      (void)pthread_cond_broadcast(&batch->changed);
+  }
+  (void)pthread_mutex_unlock(&batch->lock);
+}
+
+/* Reads and tells the logs with a thread for each processor. Appends to `gone` the ids of those
+ * that were removed. */
+static void verify_logs(struct verifying *v, const struct store *store, const struct store_id *ids,
+                        size_t count, struct buf *gone) {
+  struct batch batch = {.v = v, .store = store, .ids = ids, .count = count};
   pthread_t threads[VERIFY_THREADS_MAX];
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
   size_t started = 0, wanted = processors > 0 ? (size_t)processors : 1;
   if (wanted > VERIFY_THREADS_MAX)
     wanted = VERIFY_THREADS_MAX;
-  if (wanted > batch->count)
-    wanted = batch->count;
-  atomic_store(&batch->next, 0);
-  while (started + 1 < wanted &&
-         pthread_create(&threads[started], NULL, verify_batch_main, batch) == 0)
+  if (wanted > count)
+    wanted = count;
+  batch.slots = xcalloc(VERIFY_LOGS_AHEAD, sizeof *batch.slots);
+  (void)pthread_mutex_init(&batch.lock, NULL);
+  (void)pthread_cond_init(&batch.changed, NULL);
+  while (started + 1 < wanted && pthread_create(&threads[started], NULL, read_logs, &batch) == 0)
     started++;
-  (void)verify_batch_main(batch);
+  tell_logs(v, &batch, gone);
   while (started > 0)
     (void)pthread_join(threads[--started], NULL);
+  (void)pthread_cond_destroy(&batch.changed);
+  (void)pthread_mutex_destroy(&batch.lock);
+  free(batch.slots);
 }
 
 static int id_order(const void *key, const void *id) {
@@ -310,8 +373,9 @@ static void tell_gone(struct verifying *v, const struct store_id *ids, size_t co
 
 static void verify_store(struct verifying *v, const char *where) {
   struct store store;
-  struct store_id *ids, *gone;
-  size_t count, gone_count = 0;
+  struct store_id *ids;
+  struct buf gone = {0};
+  size_t count;
   struct err err = {0};
   store_at(&store, where);
   if (!load_ledger(v, &store, &err) || !store_list(&store, &ids, &count, &err)) {
@@ -320,24 +384,10 @@ static void verify_store(struct verifying *v, const char *where) {
     return;
   }
   v->folders = true;
-  gone = xcalloc(count + 1, sizeof *gone);
-  struct batch batch = {.v = v, .logs = xcalloc(VERIFY_LOGS_AT_ONCE, sizeof *batch.logs)};
   verifier_beside(v->verifier, count == 1 ? VERIFY_BESIDE_BYTES : UINT64_MAX);
-  for (size_t i = 0; i < count; i += batch.count) {
-    batch.count = count - i < VERIFY_LOGS_AT_ONCE ? count - i : VERIFY_LOGS_AT_ONCE;
-    for (size_t k = 0; k < batch.count; k++)
-      store_ref(&store, ids[i + k].id, &batch.logs[k].ref);
-    verify_batch(&batch);
-    for (size_t k = 0; k < batch.count; k++) {
-      if (batch.logs[k].gone)
-        gone[gone_count++] = ids[i + k];
-      else
-        tell_verified(v, &batch.logs[k]);
-    }
-  }
-  free(batch.logs);
-  tell_gone(v, gone, gone_count);
-  free(gone);
+  verify_logs(v, &store, ids, count, &gone);
+  tell_gone(v, (const struct store_id *)(const void *)gone.p, gone.n / sizeof *ids);
+  buf_deinit(&gone);
   if (count == 0 && !store_is_address(where)) {
     fputs("segue verify: no file in ", stderr);
     cli_put_safe(stderr, where);
@@ -396,6 +446,7 @@ static int verify(int argc, char **argv) {
   if (!cli_parse(&cmd_verify, argc, argv, 1, CLI_WORDS, &args, &status))
     return status;
   v.json = cli_flag(&args, "json");
+  v.coloured = cli_colours(STDOUT_FILENO);
   if (!load_kept(&v, &args, &err) || (v.verifier = verifier_new(&err)) == NULL)
     return cli_fail("verify", &err);
   verifier_beside(v.verifier, VERIFY_BESIDE_BYTES);

@@ -135,11 +135,51 @@ static void what_is_kept_has_bounds(void **state) {
   text_plans_deinit(&b.plans);
 }
 
+/* Finds {"w":OBJECT} again, where OBJECT has a text of n bytes that ends with `end`. */
+static const struct text_value *find_large(struct bed *b, size_t n, char end) {
+  static char text[PLAN_TAKEN_MOST + 64];
+  (void)snprintf(text, sizeof text, "{\"w\":{\"k\":\"%*s", (int)(n - 8), "");
+  (void)snprintf(text + 5 + n - 3, sizeof text - 5 - n + 3, "%c\"}}", end);
+  return find(b, text) != NULL ? &b->object.values[0] : NULL;
+}
+
+/* A large object that passed is known by its text, the last few of one place. */
+static void large_objects_are_known_by_their_text(void **state) {
+  struct bed b = {0};
+  const size_t n = PLAN_TAKEN_LEAST;
+  (void)state;
+  read_object(&b, "{\"w\":{}}");
+  text_trace_value(&b.trace, 0, 7, true);
+  text_plans_add(&b.plans, &b.object, &b.trace);
+  const struct text_value *v = find_large(&b, n, 'a');
+  assert_non_null(v);
+  assert_int_equal(v->text.n, n);
+  assert_null(v->taken);
+  assert_false(v->read);
+  text_plan_take(v, 7);
+  v = find_large(&b, n, 'a');
+  assert_true(v->taken != NULL && v->taken->node == 7 && v->read && !v->escaped);
+  assert_int_equal(v->text.n, n);
+  assert_null(find_large(&b, n, 'b')->taken);
+  assert_null(find_large(&b, n + 1, 'a')->taken);
+  for (char end = 'c'; end < 'c' + PLAN_TAKEN_COUNT; end++)
+    text_plan_take(find_large(&b, n, end), 7);
+  assert_null(find_large(&b, n, 'a')->taken); /* the oldest is forgotten */
+  assert_non_null(find_large(&b, n, 'c')->taken);
+  static const size_t others[] = {PLAN_TAKEN_LEAST - 1, PLAN_TAKEN_MOST + 1};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    text_plan_take(find_large(&b, others[i], 'a'), 7);
+    assert_null(find_large(&b, others[i], 'a')->taken);
+  }
+  text_plans_deinit(&b.plans);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_what_has_the_same_keys),
       cmocka_unit_test(words_tell_kinds_apart),
       cmocka_unit_test(what_is_kept_has_bounds),
+      cmocka_unit_test(large_objects_are_known_by_their_text),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

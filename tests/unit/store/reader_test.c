@@ -167,6 +167,59 @@ static void a_growing_file_is_followed(void **state) {
   reader_close(&r);
 }
 
+/* Bytes near the last line are in memory; memory is lent to one reader after another. */
+static void lines_and_memory_are_held(void **state) {
+  static char large[2 * LIMIT_LENT_BYTES];
+  struct log_reader r;
+  struct buf memory = {0};
+  struct str line;
+  struct err err;
+  (void)state;
+  add("one\ntwo\nthree\n", 14, O_TRUNC);
+  for (int round = 0; round < 2; round++) {
+    assert_true(reader_open(&r, log_ref(path), &err));
+    assert_null(reader_held(&r, 0, 3));
+    reader_lend(&r, &memory);
+    assert_null(memory.p);
+    assert_null(reader_held(&r, 0, 3));
+    assert_true(reader_next(&r, &line) && reader_next(&r, &line));
+    assert_memory_equal(reader_held(&r, 0, 7), "one\ntwo", 7);
+    assert_memory_equal(reader_held(&r, 8, 6), "three\n", 6);
+    assert_null(reader_held(&r, 8, 7));
+    reader_take_back(&r, &memory);
+    assert_true(memory.cap > 0 && memory.n == 0);
+    reader_close(&r);
+  }
+  memset(large, 'x', sizeof large);
+  add(large, sizeof large, O_TRUNC);
+  assert_true(reader_open(&r, log_ref(path), &err));
+  reader_lend(&r, &memory);
+  assert_true(reader_next(&r, &line));
+  assert_int_equal(line.n, sizeof large);
+  reader_take_back(&r, &memory);
+  assert_null(memory.p); /* too large to be kept */
+  reader_close(&r);
+}
+
+/* A read that met the end saves the next one there, and no more: what was appended is read. */
+static void an_end_is_seen_once(void **state) {
+  char out[16];
+  struct log_reader r;
+  struct err err;
+  (void)state;
+  add("one\n", 4, O_TRUNC);
+  assert_true(reader_open(&r, log_ref(path), &err));
+  assert_int_equal(reader_read(&r, 0, out, sizeof out), 4);
+  add("two\n", 4, O_APPEND);
+  assert_int_equal(reader_read(&r, 4, out, sizeof out), 0);
+  assert_int_equal(reader_read(&r, 4, out, sizeof out), 4);
+  assert_int_equal(reader_read(&r, 0, out, 4), 4);
+  assert_int_equal(reader_read(&r, 4, out, sizeof out), 4); /* the first had no room to see it */
+  assert_int_equal(reader_read(&r, 0, out, sizeof out), 8);
+  assert_int_equal(reader_read(&r, 4, out, sizeof out), 4);
+  reader_close(&r);
+}
+
 static void only_files_are_read(void **state) {
   struct log_reader r;
   struct err err;
@@ -189,6 +242,8 @@ int main(void) {
       TEST(sizes_around_a_chunk),
       TEST(nothing_over_the_limit_is_kept),
       TEST(a_growing_file_is_followed),
+      TEST(lines_and_memory_are_held),
+      TEST(an_end_is_seen_once),
       TEST(only_files_are_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
