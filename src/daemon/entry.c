@@ -145,10 +145,10 @@ void entry_watch(struct daemon_entry *e, struct server_request *r, uint64_t last
     entry_ref(e, &ref);
     e->feed = feed_new(ss->events, &ref, on_emptied, e);
     feed_grow(e->feed, e->session ? session_log_bytes(e->session) : e->brief.bytes);
-    bool shared = ss->shared && e->session == NULL;
-    if (shared)
-      e->foreign = true;
-    else if (e->state == ENTRY_OVER || entry_is_elsewhere(e))
+    bool over = e->state == ENTRY_OVER; /* its session may still be about to be freed */
+    if (ss->shared)
+      e->foreign = e->session == NULL || over; /* looked at in the pool */
+    else if (over || entry_is_elsewhere(e))
       look_for_others(e);
     if (e->foreign || e->state == ENTRY_QUEUED)
       uv_timer_start(&ss->looks, sessions_on_looks, LIMIT_API_FOREIGN_MS, LIMIT_API_FOREIGN_MS);
