@@ -109,6 +109,11 @@ class Fleet(Box):
             found.append(done.stdout.decode().strip())
         return found
 
+    def submit_to(self, daemon, workflow, n=1, words=()):
+        """Over that daemon's socket: it begins them."""
+        env = {name: value for name, value in self.env.items() if name != "SEGUE_STORE"}
+        return self.submit(workflow, n, env, ("--socket", f"{self.dir}/run{daemon}/s.sock", *words))
+
     def sql(self, text):
         return SERVER.sql(text, self.store.rsplit("/", 1)[1].split("?")[0])
 
@@ -182,6 +187,21 @@ def it_waits_until_somebody_has_a_place():
         fleet.all_complete(ids)
 
 
+def a_slow_one_leaves_its_queue_to_others():
+    """It keeps those that wait only while its places become free so quickly that nobody else is of use."""
+    with Fleet("30s") as fleet:
+        fleet.serve("-n", "1")
+        quick = fleet.submit_to(0, fleet.workflow(0), 12)
+        slow = fleet.submit_to(0, fleet.workflow(3), 5)
+        fleet.until(lambda: fleet.count("state = 'ready'") == 4 and fleet.count("state = 'held'") == 1,
+                    "it lets go of them", told=fleet.standing)
+        fleet.serve("-n", "4")
+        fleet.until(lambda: fleet.count("state = 'held'") == 5, "another one takes them", told=fleet.standing)
+        expect(fleet.sql("SELECT count(DISTINCT owner) FROM segue.session WHERE state = 'held'") == "2", fleet.standing())
+        fleet.all_complete(quick + slow)
+        expect(len(fleet.starts()) == 17 * MOVEMENTS, "a call was repeated")
+
+
 def it_goes_where_its_folder_is():
     with Fleet("30s") as fleet:
         ids = fleet.submit(fleet.workflow(), 2)
@@ -250,6 +270,19 @@ def it_goes_where_it_was_sent():
                 f.write("shared_paths: " + text)
             done = fleet.segue("submit", flow, *cwd)
             expect(done.returncode == 2 and says in done.stderr, text, done)
+
+
+def it_is_begun_for_others():
+    """A daemon makes its row, with labels that the daemon itself does not have."""
+    with Fleet("30s") as fleet:
+        fleet.serve()
+        odd = 'the"b\\ig'
+        ids = fleet.submit_to(0, fleet.workflow(), 2, ("--on", odd + ",gpu"))
+        fleet.until(lambda: fleet.count("state = 'ready'") == 2, "it lets go of them", told=fleet.standing)
+        needs = fleet.sql("SELECT DISTINCT needs FROM segue.session")
+        expect(needs == '{"the\\"b\\\\ig",gpu}', needs)
+        fleet.serve("--label", odd, "--label", "gpu")
+        fleet.all_complete(ids)
 
 
 def one_without_its_folder():
@@ -533,7 +566,8 @@ if __name__ == "__main__":
     need_build()
     postgres.need()
     with postgres.Server() as SERVER:
-        status = main([what_hangs_is_told, one_queue, it_waits_until_somebody_has_a_place, it_goes_where_its_folder_is, it_goes_where_it_was_sent, one_without_its_folder, a_reason_that_the_database_cannot_say,
+        status = main([what_hangs_is_told, one_queue, it_waits_until_somebody_has_a_place,
+                       a_slow_one_leaves_its_queue_to_others, it_goes_where_its_folder_is, it_goes_where_it_was_sent, it_is_begun_for_others, one_without_its_folder, a_reason_that_the_database_cannot_say,
                        killed_stopped_and_gone_on_with,
                        it_takes_three_workers_with_it,
                        the_answer_to_a_claim_is_lost,

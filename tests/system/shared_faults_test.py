@@ -226,6 +226,19 @@ def the_answer_is_swallowed():
     broken_in_a_commit("swallowed")
 
 
+def broken_as_it_begins():
+    """The first records of a session, which also make its row: it is made once, whatever became of the answer."""
+    for plan in ("half", "unsynced", "swallowed"):
+        with cutting.Cutting(SERVER) as line, Fleet("1m", line) as fleet:
+            fleet.serve_behind("-n", "3")
+            line.on(b"segue.begin_all", plan)
+            ids = fleet.submit_to(0, fleet.workflow(0.1), 3)
+            fleet.all_complete(ids)
+            expect(line.fired == 1, plan, "was not done")
+            fleet.no_repeat(ids)
+            expect(fleet.count("fence <> 1 OR deaths > 0") == 0, plan, fleet.sql("SELECT * FROM segue.session"))
+
+
 def a_dead_worker_left_its_rows_locked():
     """As above, and then the worker dies: who sweeps ends its connection."""
     with cutting.Cutting(SERVER) as line, Fleet("1s", line) as fleet:
@@ -348,6 +361,6 @@ if __name__ == "__main__":
         shared_daemon_test.SERVER = SERVER
         status = main([cut_for_a_moment, cut_off_both_ways, nothing_reaches_the_server, nothing_comes_back,
                        cut_off_again_and_again, a_death_is_taken_back, a_hang_is_a_death, half_open, half_a_statement, a_commit_without_its_sync, the_answer_is_swallowed,
-                       a_dead_worker_left_its_rows_locked, its_disk_is_full, clocks_a_day_apart,
+                       broken_as_it_begins, a_dead_worker_left_its_rows_locked, its_disk_is_full, clocks_a_day_apart,
                        newer_tables_under_a_worker, an_outage_costs_nothing])
     sys.exit(status)

@@ -16,7 +16,7 @@
 static const char *const table_files[BASE_VERSION] = {
     "store/postgres/schema.sql",    "store/postgres/upgrade_2.sql", "store/postgres/upgrade_3.sql",
     "store/postgres/upgrade_4.sql", "store/postgres/upgrade_5.sql", "store/postgres/upgrade_6.sql",
-    "store/postgres/upgrade_7.sql", "store/postgres/upgrade_8.sql"};
+    "store/postgres/upgrade_7.sql", "store/postgres/upgrade_8.sql", "store/postgres/upgrade_9.sql"};
 static const char *const rights_files[] = {"store/postgres/functions.sql",
                                            "store/postgres/roles.sql"};
 

@@ -21,7 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { BASE_VERSION = 8, BASE_WHO_BYTES = 48 };
+enum { BASE_VERSION = 9, BASE_WHO_BYTES = 48 };
 
 struct news_item {
   struct news_item *next;

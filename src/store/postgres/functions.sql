@@ -94,9 +94,34 @@ BEGIN
     DELETE FROM segue.line l WHERE l.session = p_id; -- left over from a removed session of this id
     RETURN 'ok';
   END IF;
-  RETURN CASE WHEN EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.seq = 0
+  RETURN CASE WHEN EXISTS (SELECT FROM segue.session s WHERE s.id = p_id AND s.fence = 1
                                     AND s.state = 'held' AND s.owner = p_worker) THEN 'ok' -- repeated
               ELSE 'there' END;
+END $$;
+
+-- Makes sessions with the first records of each in one statement, and returns the position of each
+-- that was made, from 1 on. segue.make and segue.append say what became of the others.
+CREATE OR REPLACE FUNCTION segue.begin_all(p_worker uuid, p_ids uuid[], p_needs text[], p_news bigint[],
+                                           p_bytes bigint[], p_hashes text[], p_rests text[], p_of bigint[],
+                                           p_line_seqs bigint[], p_ats bigint[], p_lines bytea[])
+RETURNS TABLE (o_n bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+  SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+  WITH b AS (SELECT * FROM unnest(p_ids, p_needs, p_news, p_bytes, p_hashes, p_rests)
+                           WITH ORDINALITY AS b (id, needs, new, bytes, hash, rest, n)),
+       s AS (INSERT INTO segue.session (id, state, rest, needs, owner, fence, seq, bytes, hash)
+             SELECT b.id, 'held', b.rest, b.needs::text[], p_worker, 1, b.new, b.bytes, decode(b.hash, 'hex')
+               FROM b
+              WHERE EXISTS (SELECT FROM segue.worker w
+                             WHERE w.id = p_worker AND w.lease_until > clock_timestamp())
+             ON CONFLICT DO NOTHING RETURNING session.id),
+       i AS (INSERT INTO segue.line (session, seq, at, line)
+             SELECT p_ids[l.n], l.seq, l.at, l.line
+               FROM unnest(p_of, p_line_seqs, p_ats, p_lines) AS l (n, seq, at, line)
+              WHERE p_ids[l.n] IN (SELECT s.id FROM s))
+  SELECT b.n FROM b WHERE b.id IN (SELECT s.id FROM s);
 END $$;
 
 -- Takes one session for a resume, a cancel or a look at its end, whatever its place in the queue,
