@@ -413,8 +413,11 @@
 #define LIMIT_STORE_IDLE_MS      10000u
 #define LIMIT_STORE_WINDOW_BYTES (256 * 1024)    /* of a log, read in one go */
 #define LIMIT_STORE_PART_BYTES   (1024u * 1024u) /* of a blob, in one row */
-#define LIMIT_STORE_LABEL_BYTES  128u
-#define LIMIT_STORE_LABEL_COUNT  64u
+/* a blob that was put or seen this recently is taken to be there */
+#define LIMIT_STORE_BLOB_MS     1000u
+#define LIMIT_STORE_BLOB_COUNT  16u
+#define LIMIT_STORE_LABEL_BYTES 128u
+#define LIMIT_STORE_LABEL_COUNT 64u
 /* first pause of a session that a worker cannot continue */
 #define LIMIT_STORE_PAUSE_MS     5000
 #define LIMIT_STORE_PAUSE_MAX_MS 300000 /* longest such pause */
@@ -425,8 +428,13 @@
 #define LIMIT_STORE_DEATHS 3
 
 /* --- daemon --- */
-#define LIMIT_SESSIONS_DEFAULT 16     /* sessions that run at once, unless --max-sessions says so */
-#define LIMIT_SESSIONS_MAX     10000  /* what --max-sessions may say */
+#define LIMIT_SESSIONS_DEFAULT 16    /* sessions that run at once, unless --max-sessions says so */
+#define LIMIT_SESSIONS_MAX     10000 /* what --max-sessions may say */
+/* A daemon of a shared store keeps the sessions that it will begin this soon; the others may go to
+ * another worker at once. */
+#define LIMIT_QUEUE_HELD_MS    500u
+#define LIMIT_QUEUE_HELD_COUNT 512u   /* a waiting session takes about 12 KiB */
+#define LIMIT_QUEUE_PACE_MS    50u    /* the span in which places that become free are counted */
 #define LIMIT_QUEUE_COUNT      10000u /* sessions that wait; more are refused */
 #define LIMIT_SESSION_FD_COUNT                                                                     \
   8 /* descriptors of a running session: its log, a command, its pipes */

@@ -173,6 +173,7 @@ static void sessions_on_delta(void *ctx, long turn, long call, bool thinking, st
 
 void entry_retire(struct daemon_entry *e) {
   struct sessions *ss = e->sessions;
+  ss->pace.freed += e->state == ENTRY_RUNNING;
   entry_set_state(e, ENTRY_OVER);
   e->answering = e->due = false;
   deadlines_note(&ss->deadlines, e->id, &e->brief);
@@ -419,18 +420,45 @@ static void forget(struct sessions *ss) {
   }
 }
 
-/* Keeps nothing in memory for sessions that have to wait, except a text to be judged. */
-static void release_held(struct sessions *ss) {
-  struct list_node *last = sessions_list_of(ss, ENTRY_QUEUED)->last;
-  for (; last && LIST_ITEM(last, struct daemon_entry, in_state)->held; last = last->prev) {
-    struct daemon_entry *e = LIST_ITEM(last, struct daemon_entry, in_state);
-    if (e->launch.asks != ASKS_JUDGMENT) /* its text is not in its log yet */
-      entry_drop_session(e);
-  }
-}
-
 static void on_later(uv_timer_t *timer) {
   sessions_soon(timer->data);
+}
+
+/* Counts by spans of time. Returns whether another one has begun. */
+static bool pace_passes(struct sessions *ss) {
+  uint64_t now = uv_now(ss->host->loop), passed = now - ss->pace.since_ms;
+  if (passed < LIMIT_QUEUE_PACE_MS)
+    return false;
+  ss->pace.before = passed < 2 * LIMIT_QUEUE_PACE_MS ? ss->pace.freed : 0;
+  ss->pace.freed = 0;
+  ss->pace.since_ms = now;
+  return true;
+}
+
+/* Returns how many at the front of the queue begin here so soon, as things go, that giving them to
+ * other workers is not worth it. */
+static size_t begin_soon(const struct sessions *ss) {
+  size_t most = ss->pace.freed > ss->pace.before ? ss->pace.freed : ss->pace.before;
+  if (!ss->shared || ss->draining)
+    return 0;
+  most *= LIMIT_QUEUE_HELD_MS / LIMIT_QUEUE_PACE_MS;
+  return most < LIMIT_QUEUE_HELD_COUNT ? most : LIMIT_QUEUE_HELD_COUNT;
+}
+
+/* Keeps nothing in memory for sessions that have to wait for long, except a text to be judged. */
+static void release_held(struct sessions *ss) {
+  bool all = pace_passes(ss);
+  const struct list *queue = sessions_list_of(ss, ENTRY_QUEUED);
+  size_t place = queue->count, soon = begin_soon(ss);
+  for (struct list_node *last = queue->last; last && place > soon; last = last->prev, place--) {
+    struct daemon_entry *e = LIST_ITEM(last, struct daemon_entry, in_state);
+    if (!e->held && !all)
+      break;
+    if (e->held && e->launch.asks != ASKS_JUDGMENT) /* its text is not in its log yet */
+      entry_drop_session(e);
+  }
+  if (soon > 0 && queue->count > 0)
+    uv_timer_start(&ss->later, on_later, LIMIT_QUEUE_PACE_MS, 0);
 }
 
 static void sessions_on_soon(uv_timer_t *timer) {

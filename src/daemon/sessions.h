@@ -9,8 +9,10 @@
  * DESIGN. The queue is the store: a submitted session has its first record on disk before the
  * answer leaves, and everything that is submitted and unfinished is in the queue, in the order of
  * the ids, which is the order of submission. A log is locked only while its session runs, so
- * nothing is held for those that wait. Reading back and starting happens a few at a time, from the
- * loop.
+ * nothing is held for those that wait; but a daemon of a shared store keeps those that it will
+ * begin in a moment, since giving them to the store's queue costs as much as a turn. How many that
+ * are depends on how quickly places became free just now; if none did, all go to the queue at once,
+ * where any worker may take them. Reading back and starting happens a few at a time, from the loop.
  *
  * A log that failed (sessions_mend.c) is not the end of its session: after a pause it is taken over
  * like after a crash. */
@@ -111,9 +113,13 @@ struct sessions {
   uv_timer_t mends;           /* opens broken ones again */
   struct deadlines deadlines; /* of stopped ones */
   bool draining;
-  bool asking;                    /* there may be some that are over and wait for a person */
-  bool shared;                    /* its store has the queue, for several daemons */
-  struct sessions_claim *claim;   /* how it is asked */
+  bool asking;                  /* there may be some that are over and wait for a person */
+  bool shared;                  /* its store has the queue, for several daemons */
+  struct sessions_claim *claim; /* how it is asked */
+  struct {
+    uint64_t since_ms;    /* by the loop's clock: when the present span began */
+    size_t freed, before; /* places that became free in it, and in the one before */
+  } pace;
   size_t due_count;               /* whose deadline has come, and which are looked at in the pool */
   struct looking_others *looking; /* at what others run, in the pool; or NULL */
   /* A durable record, for who tells persons; or NULL. */

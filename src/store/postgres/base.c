@@ -118,8 +118,12 @@ struct conn *base_connect(struct pg_base *pg, enum conn_failure *failure, struct
     conn_close(conn);
     return NULL;
   }
-  if (conn != NULL)
-    atomic_store(&pg->narrow, conn_is_narrow(conn));
+  if (conn == NULL)
+    return NULL;
+  atomic_store(&pg->narrow, conn_is_narrow(conn));
+  (void)pthread_mutex_lock(&pg->lock);
+  memset(pg->blobs, 0, sizeof pg->blobs); /* it may be another server, which lost some */
+  (void)pthread_mutex_unlock(&pg->lock);
   return conn;
 }
 

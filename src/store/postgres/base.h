@@ -62,6 +62,11 @@ struct commit_slot { /* a commit on its way to the server (commit.c) */
   bool flies;
 };
 
+struct base_blob { /* known to be at the store */
+  char sha256[SHA256_HEX];
+  uint64_t until_ms; /* clock_boot_ms: until then nobody asks */
+};
+
 struct pg_base {
   struct pg_base *next;
   char *url;
@@ -75,6 +80,7 @@ struct pg_base {
   atomic_bool narrow; /* as conn_is_narrow */
   char who[BASE_WHO_BYTES];
   struct keeper keeper;
+  struct base_blob blobs[LIMIT_STORE_BLOB_COUNT]; /* under the lock */
   /* The watcher's members: its loop is below. */
   uv_async_t async;
   worker_told_fn told;

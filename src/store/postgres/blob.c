@@ -1,4 +1,9 @@
-/* Keeps blobs in a shared store, in parts of 1 MiB that are written in one transaction. */
+/* Keeps blobs in a shared store, in parts of 1 MiB that are written in one transaction.
+ *
+ * DESIGN. Many sessions name the same blob, such as their workflow, and each puts it first. A row
+ * that all of them write would be locked by one after the other, so a put only looks whether the
+ * blob is there, and not even that if this program put or saw it a second ago. A server that took
+ * over from another may have lost blobs: with each new connection, nothing is taken to be there. */
 #include "store/postgres/shared.h"
 
 #include "base/fault.h"
@@ -12,6 +17,32 @@
 void shared_blob_name(const struct store *store, const char *sha256, char out[STORE_NAME_BYTES]) {
   (void)snprintf(out, STORE_NAME_BYTES, "%s#blob=%s", store->where, sha256);
 }
+
+/* --- blobs that are there --- */
+
+static bool blob_is_known(struct pg_base *pg, const char *sha256) {
+  uint64_t now = clock_boot_ms();
+  bool known = false;
+  (void)pthread_mutex_lock(&pg->lock);
+  for (size_t i = 0; i < ARRAY_LEN(pg->blobs); i++)
+    known = known || (pg->blobs[i].until_ms > now && strcmp(pg->blobs[i].sha256, sha256) == 0);
+  (void)pthread_mutex_unlock(&pg->lock);
+  return known;
+}
+
+/* Takes the place of the same blob, or of the one that was noted first. */
+static void blob_note(struct pg_base *pg, const char *sha256, uint64_t asked_ms) {
+  (void)pthread_mutex_lock(&pg->lock);
+  struct base_blob *old = &pg->blobs[0];
+  for (size_t i = 0; i < ARRAY_LEN(pg->blobs) && strcmp(old->sha256, sha256) != 0; i++)
+    if (pg->blobs[i].until_ms < old->until_ms || strcmp(pg->blobs[i].sha256, sha256) == 0)
+      old = &pg->blobs[i];
+  memcpy(old->sha256, sha256, SHA256_HEX);
+  old->until_ms = asked_ms + LIMIT_STORE_BLOB_MS;
+  (void)pthread_mutex_unlock(&pg->lock);
+}
+
+/* --- putting --- */
 
 static bool blob_step(struct conn *conn, const char *sql, const struct conn_arg *args, int n,
                       size_t bytes, bool *yes, enum conn_failure *failure, struct err *err) {
@@ -37,18 +68,28 @@ static bool put_parts(struct conn *conn, struct str bytes, const char *sha256,
   return ok;
 }
 
+/* Finds a blob that was put within the hour: nobody drops it within a day. */
+static const char there_sql[] =
+    "SELECT EXISTS (SELECT FROM segue.blob WHERE sha256 = decode($1, 'hex') AND bytes = $2::bigint "
+    "AND put_at > clock_timestamp() - interval '1 hour')";
+
 static bool put_once(struct pg_base *pg, struct str bytes, const char *sha256,
                      enum conn_failure *failure, struct err *err) {
   char size[24];
-  bool is_new = false;
+  bool is_there = false, is_new = false;
   (void)snprintf(size, sizeof size, "%zu", bytes.n);
   const struct conn_arg args[] = {arg_text(sha256), arg_text(size)};
   struct conn *conn = base_take(pg, failure, err);
   if (conn == NULL)
     return false;
-  bool ok = blob_step(conn, "BEGIN", NULL, 0, 0, NULL, failure, err) &&
-            blob_step(conn, "SELECT segue.blob_begin($1, $2)", args, 2, 0, &is_new, failure, err) &&
-            (!is_new || put_parts(conn, bytes, sha256, failure, err));
+  bool ok = blob_step(conn, there_sql, args, 2, 0, &is_there, failure, err);
+  if (ok && is_there) {
+    base_give(pg, conn);
+    return true;
+  }
+  ok = ok && blob_step(conn, "BEGIN", NULL, 0, 0, NULL, failure, err) &&
+       blob_step(conn, "SELECT segue.blob_begin($1, $2)", args, 2, 0, &is_new, failure, err) &&
+       (!is_new || put_parts(conn, bytes, sha256, failure, err));
   FAULT_POINT("sync_before");
   if (ok && fault_fails("sync")) {
     *failure = CONN_REFUSED;
@@ -71,10 +112,15 @@ bool shared_blob_put(const struct store *store, struct str bytes, const char *sh
     return false;
   if (fault_fails("write"))
     return err_set_errno(err, errno, "cannot keep a blob at the store %s", pg->shown);
+  if (blob_is_known(pg, sha256))
+    return true;
   for (unsigned tries = 0;; tries++) {
     enum conn_failure failure = CONN_FINE;
-    if (put_once(pg, bytes, sha256, &failure, err))
+    uint64_t asked_ms = clock_boot_ms();
+    if (put_once(pg, bytes, sha256, &failure, err)) {
+      blob_note(pg, sha256, asked_ms);
       return true;
+    }
     if (failure != CONN_LOST || !base_pause(tries, until))
       return false;
   }
