@@ -249,6 +249,23 @@ static bool kept_grow(struct kept_census *k, struct census_kept_told *told) {
   return k->known_count > before;
 }
 
+/* Takes a stamp that was too new when the logs were listed. To read them may have taken long enough
+ * for it to be sure, if the same logs are listed again under the same stamp. */
+static void kept_settle(struct kept_census *k, int64_t stamp) {
+  struct store_id *waits = k->waits;
+  size_t count = k->wait_count;
+  struct err ignored;
+  if (k->stamp == stamp || stamp / 1000000 >= clock_real_ms() - SETTLED_MS ||
+      store_kept_stamp(k->store) != stamp)
+    return;
+  k->waits = NULL;
+  if (kept_list(k, &ignored) && k->wait_count == count)
+    k->stamp = stamp;
+  free(k->waits);
+  k->waits = waits;
+  k->wait_count = count;
+}
+
 static bool has_left_out(const struct census *c) {
   uint64_t n = 0;
   for (size_t i = 0; i < CENSUS_TABLE_COUNT; i++)
@@ -275,6 +292,8 @@ struct census *census_kept_read(const struct store *store, const char *by,
   struct kept_census k = {.store = store, .census = kept_census()};
   assert(census_kept_can(by));
   kept_load(&k);
+  if (k.known_count == 0)
+    store_kept_prepare(store);
   int64_t stamp = store_kept_stamp(store), settled = clock_real_ms() - SETTLED_MS;
   bool listed = stamp != 0 && stamp == k.stamp, ok = true;
   if (!listed && !kept_list(&k, err)) {
@@ -284,8 +303,10 @@ struct census *census_kept_read(const struct store *store, const char *by,
   k.stamp = stamp / 1000000 < settled ? stamp : 0; /* another log may still get the same stamp */
   bool changed = ok && kept_grow(&k, told);
   ok = ok && !has_left_out(k.census);
-  if (ok && !k.spoiled && (changed || !listed))
+  if (ok && !k.spoiled && (changed || !listed)) {
+    kept_settle(&k, stamp);
     kept_write(&k);
+  }
   for (size_t i = 0; ok && i < k.wait_count; i++) {
     struct store_ref ref;
     store_ref(store, k.waits[i].id, &ref);

@@ -50,6 +50,12 @@ bool store_kept_put(const struct store *store, const char *name, struct str byte
   return ok;
 }
 
+void store_kept_prepare(const struct store *store) {
+  char folder[STORE_NAME_BYTES];
+  if (store_kept_path(store, "", folder, sizeof folder))
+    (void)mkdir(folder, 0700); /* whoever puts a file says whether it can be used */
+}
+
 int64_t store_kept_stamp(const struct store *store) {
   struct stat st;
   if (stat(store->where, &st) != 0)
