@@ -538,7 +538,7 @@ static bool plan_passes(struct schema_reader *r, const struct text_plan *plan) {
     return false;
   for (size_t i = 0; i < plan->step_count; i++)
     if (plan->steps[i].yes)
-      text_plan_take(&r->root.values[plan->steps[i].member], plan->steps[i].node);
+      text_plan_take(&r->plans, &r->root.values[plan->steps[i].member], plan->steps[i].node);
   return true;
 }
 

@@ -105,17 +105,22 @@ static struct plan_place *place_at(const struct plan_place *parent, const char *
   return NULL;
 }
 
-void text_plan_take(const struct text_value *v, uint32_t node) {
+void text_plan_take(struct text_plans *p, const struct text_value *v, uint32_t node) {
   struct plan_place *place = v->place;
   if (v->taken != NULL || v->type != JSON_OBJECT || v->text.n < PLAN_TAKEN_LEAST ||
       v->text.n > PLAN_TAKEN_MOST)
     return;
   if (place->taken == NULL)
     place->taken = xcalloc(PLAN_TAKEN_COUNT, sizeof *place->taken);
-  struct plan_taken *taken = &place->taken[place->oldest++ % PLAN_TAKEN_COUNT];
+  struct plan_taken *taken = &place->taken[place->oldest % PLAN_TAKEN_COUNT];
+  size_t others = p->taken_bytes - taken->text.cap;
+  if (others + v->text.n > PLAN_TAKEN_ALL)
+    return;
+  place->oldest++;
   taken->node = node;
-  buf_clear(&taken->text);
+  buf_deinit(&taken->text);
   buf_str(&taken->text, v->text);
+  p->taken_bytes = others + taken->text.cap;
 }
 
 static const struct plan_taken *taken_at(const struct plan_place *place, const char *at, size_t n) {

@@ -22,8 +22,9 @@
 /* These suffice for records; larger tables only make it slower. */
 enum { PLAN_STEPS_MAX = 192, PLAN_WORDS_MAX = 48, PLAN_PLACES_MAX = 1024, PLAN_KINDS_MAX = 8 };
 enum { PLAN_TAKEN_COUNT = 4 };
-/* Bytes of objects that are remembered: smaller ones are read as fast, larger ones cost memory. */
-enum { PLAN_TAKEN_LEAST = 256, PLAN_TAKEN_MOST = 256 * 1024 };
+/* Bytes of objects that are remembered: smaller ones are read as fast. The last is for all of them
+ * together, because whoever writes logs chooses how many there are. */
+enum { PLAN_TAKEN_LEAST = 256, PLAN_TAKEN_MOST = 256 * 1024, PLAN_TAKEN_ALL = 2 * 1024 * 1024 };
 
 struct plan_step { /* says what a node must answer for a member's value */
   uint32_t node;
@@ -71,6 +72,7 @@ struct text_plans {
   struct arena arena;
   struct plan_place root;
   size_t place_count;
+  size_t taken_bytes;
 };
 
 void text_trace_begin(struct text_trace *t);
@@ -87,7 +89,7 @@ const struct plan_place *text_plans_find(struct text_plans *p, const struct jsca
                                          struct text_object *object, size_t *end);
 
 /* Remembers a value of such an object that passed a node, if it is large. */
-void text_plan_take(const struct text_value *v, uint32_t node);
+void text_plan_take(struct text_plans *p, const struct text_value *v, uint32_t node);
 
 /* True if the object's words are those of the plan. */
 bool text_plan_fits(const struct text_plan *plan, const struct text_object *object);

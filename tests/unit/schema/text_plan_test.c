@@ -156,21 +156,36 @@ static void large_objects_are_known_by_their_text(void **state) {
   assert_int_equal(v->text.n, n);
   assert_null(v->taken);
   assert_false(v->read);
-  text_plan_take(v, 7);
+  text_plan_take(&b.plans, v, 7);
   v = find_large(&b, n, 'a');
   assert_true(v->taken != NULL && v->taken->node == 7 && v->read && !v->escaped);
   assert_int_equal(v->text.n, n);
   assert_null(find_large(&b, n, 'b')->taken);
   assert_null(find_large(&b, n + 1, 'a')->taken);
   for (char end = 'c'; end < 'c' + PLAN_TAKEN_COUNT; end++)
-    text_plan_take(find_large(&b, n, end), 7);
+    text_plan_take(&b.plans, find_large(&b, n, end), 7);
   assert_null(find_large(&b, n, 'a')->taken); /* the oldest is forgotten */
   assert_non_null(find_large(&b, n, 'c')->taken);
   static const size_t others[] = {PLAN_TAKEN_LEAST - 1, PLAN_TAKEN_MOST + 1};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    text_plan_take(find_large(&b, others[i], 'a'), 7);
+    text_plan_take(&b.plans, find_large(&b, others[i], 'a'), 7);
     assert_null(find_large(&b, others[i], 'a')->taken);
   }
+  for (int i = 0; i < 100; i++) {
+    char text[16];
+    (void)snprintf(text, sizeof text, "{\"%c\":{}}", 'a' + i % 20);
+    read_object(&b, text);
+    text_plans_add(&b.plans, &b.object, &b.trace);
+    struct jscan js = scan_of(text);
+    size_t end;
+    assert_non_null(text_plans_find(&b.plans, &js, &b.object, &end));
+    static char large[PLAN_TAKEN_MOST];
+    b.object.values[0].text = (struct str){large, sizeof large};
+    text_plan_take(&b.plans, &b.object.values[0], 7);
+    jscan_deinit(&js);
+    assert_true(b.plans.taken_bytes <= PLAN_TAKEN_ALL + PLAN_TAKEN_MOST);
+  }
+  assert_true(b.plans.taken_bytes > PLAN_TAKEN_ALL / 2);
   text_plans_deinit(&b.plans);
 }
 
