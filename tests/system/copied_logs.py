@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 
+from audit_logs import session_id
 from support import expect
 
 WORKFLOW = """
@@ -58,6 +59,16 @@ def copied(template, sid):
         last = hashlib.sha256(last + body).hexdigest().encode()
         out.append(body + b',"hash":"' + last + b'"}\n')
     return b"".join(out)
+
+
+def add(path, numbers):
+    """Copies of a log beside it, under the ids of these numbers."""
+    folder, name = os.path.split(path)
+    with open(path, "rb") as f:
+        template = (name[:-7].encode(), f.read().splitlines())
+    for sid in map(session_id, numbers):
+        with open(f"{folder}/{sid}.ndjson", "wb") as f:
+            f.write(copied(template, sid.encode()))
 
 
 def fill(box, count):
