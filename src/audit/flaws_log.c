@@ -271,7 +271,7 @@ enum rows_log flaw_log_read(struct flaw_log *log, const struct store_ref *ref) {
     return log->book.records == 0 ? ROWS_FOREIGN : ROWS_TAMPERED;
   if (log->book.records == 0)
     return ROWS_EMPTY;
-  if (!store_ref_suits(ref, log->session, &err))
+  if (store_ref_is_copy(ref, log->session, &err))
     return ROWS_FOREIGN;
   return log->book.state == BOOK_TORN ? ROWS_TORN : ROWS_SOUND;
 }

@@ -162,7 +162,7 @@ bool replay_log(struct replay *r, const struct store_ref *ref, replay_fn on_turn
       replay_judgment(r, &core, record, on_turn, ctx);
     ok = core_apply_json(&core, record, NULL, &source, err);
     if (ok && book.records == 1) /* a copy must not count a second time */
-      ok = store_ref_suits(ref, core.session, err);
+      ok = !store_ref_is_copy(ref, core.session, err);
     json_decref(record);
   }
   if (ok && book.state == BOOK_DAMAGED)

@@ -142,7 +142,7 @@ enum rows_log rows_read(struct rows *rows, const struct store_ref *ref) {
   enum rows_log state = rows_pass(rows, ref, UINT64_MAX);
   if (state != ROWS_SOUND && state != ROWS_TORN)
     return state;
-  if (!store_ref_suits(ref, rows->session.id, &rows->err))
+  if (store_ref_is_copy(ref, rows->session.id, &rows->err))
     return ROWS_FOREIGN; /* the session is counted under its own name */
   if (rows->spills) {
     const struct row_session session = rows->session;

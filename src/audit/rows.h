@@ -26,7 +26,7 @@ enum rows_log {
   ROWS_TORN,
   ROWS_EMPTY,      /* no whole record: killed before it had begun */
   ROWS_TAMPERED,   /* a record is not what was written, or out of sequence */
-  ROWS_FOREIGN,    /* it does not begin as a log of segue does, or has another session's name */
+  ROWS_FOREIGN,    /* it does not begin as a log of segue does, or is a copy of one */
   ROWS_NEWER,      /* a version that this program does not know */
   ROWS_UNREADABLE, /* the system refused, or a bound was met */
   ROWS_LOG_COUNT

@@ -126,6 +126,22 @@ bool store_ref_suits(const struct store_ref *ref, const char *session, struct er
                  session);
 }
 
+bool store_ref_is_copy(const struct store_ref *ref, const char *session, struct err *err) {
+  struct store store;
+  struct store_ref own;
+  struct err why;
+  bool is_id = strlen(session) == STORE_ID_BYTES - 1 &&
+               strspn(session, "0123456789abcdef-") == STORE_ID_BYTES - 1;
+  if (!is_id || store_ref_suits(ref, session, &why))
+    return false;
+  store_of(ref, &store);
+  store_ref(&store, session, &own);
+  if (!store_is_there(&own))
+    return false;
+  *err = why;
+  return true;
+}
+
 bool store_is_there(const struct store_ref *ref) {
   return ref->ops->is_there(ref);
 }

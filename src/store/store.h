@@ -89,8 +89,11 @@ bool store_find(const struct store *store, const char *word, struct store_ref *r
 void store_of(const struct store_ref *ref, struct store *store);
 /* Gives the session id that is in the log's name; "" if there is none. */
 void store_ref_id(const struct store_ref *ref, char id[STORE_ID_BYTES]);
-/* Returns false for a log with the name of another session than the one that it begins: a copy. */
+/* Returns false for a log with the name of another session than the one that it begins. */
 bool store_ref_suits(const struct store_ref *ref, const char *session, struct err *err) MUST_CHECK;
+/* Returns true, and says so, if such a log stands beside the session's own: it is a copy. */
+bool store_ref_is_copy(const struct store_ref *ref, const char *session,
+                       struct err *err) MUST_CHECK;
 bool store_is_there(const struct store_ref *ref); /* and can be read */
 /* True while a process owns the log. */
 bool store_is_owned(const struct store_ref *ref);

@@ -253,7 +253,7 @@ def hostile():
             with open(f"{folder}/{session_id(number[0])}.ndjson", "wb") as f:
                 f.write(data)
 
-        good = lambda: maker.session(number[0] + 1, 3).bytes()  # of the name that it gets
+        good = lambda: maker.session(number[0] + 5000, 3).bytes()
         states = {"tampered": 0, "foreign": 0, "newer": 0, "unreadable": 0, "empty": 0}
 
         def bad(state, data):
@@ -291,7 +291,7 @@ def hostile():
         torn = good()
         put(torn + b'{"v":1,"seq":')
         odd = Log(START_MS)  # sound, and full of what should not be there
-        odd.add("session_start", session=session_id(number[0] + 1), workflow={"name": "\x1b]0;x\x07\u202e" + "n" * 500})
+        odd.add("session_start", session="\x1b[31m", workflow={"name": "\x1b]0;x\x07\u202e" + "n" * 500})
         odd.add("turn_start", turn=1, movement=["no"])
         odd.add("turn_start", turn=-1, movement="a,b\"c\r\n=1+1")
         odd.add("call_end", turn=1, call=1, duration_ms=10**18, usage={"input": -5, "output": 1e300, "cost_usd": "x"})
@@ -354,6 +354,9 @@ def copies():
         expect(run(box, folder).stdout.count(session_id(2)) == 1, run(box, folder).stdout)
         done = box.segue("rejudge", folder, "--dry-run")
         expect(done.returncode == 0 and b"1 log is not intact" in done.stdout + done.stderr, done)
+        os.mkdir(box.dir + "/moved")  # where its own log is not, it is the only one
+        os.link(copy, f"{box.dir}/moved/{session_id(901)}.ndjson")
+        expect(audit(box, box.dir + "/moved")["totals"]["logs"]["sound"] == 1)
         os.rename(copy, box.dir + "/copy.ndjson")  # a name without an id is nobody else's
         expect(audit(box, box.dir + "/copy.ndjson")["totals"]["logs"]["sound"] == 1)
 
