@@ -94,6 +94,9 @@ class Torture(shared_daemon_test.Fleet):
                          f"AND pid <> pg_backend_pid() ORDER BY random() LIMIT {self.random.randrange(1, 4)}")
         elif what == "crash":
             shared_daemon_test.SERVER.stop("immediate")
+            if self.random.random() < 0.1:  # for longer than any lease lasts
+                self.done["outage"] += 1
+                self.over.wait(6 * LEASE_S)
             shared_daemon_test.SERVER.start()
         self.done[what] += 1
 
@@ -117,7 +120,7 @@ class Torture(shared_daemon_test.Fleet):
             return None  # the server is away
 
     def look(self):
-        """Fences only grow; what a dead worker held is not held for long."""
+        """Fences only grow; what a dead worker held is not held for long (nobody sweeps while the server is away)."""
         while not self.over.wait(0.5):
             rows = self.try_sql("SELECT id || ' ' || fence FROM segue.session")
             for row in (rows or "").splitlines():
@@ -126,7 +129,8 @@ class Torture(shared_daemon_test.Fleet):
                     self.fell.append((sid, self.fences[sid], fence))
                 self.fences[sid] = int(fence)
             held = self.try_sql("SELECT count(*) FROM segue.session s LEFT JOIN segue.worker w ON w.id = s.owner WHERE s.state = "
-                                f"'held' AND coalesce(w.lease_until, '-infinity') < clock_timestamp() - interval '{5 * LEASE_S} s'")
+                                "'held' AND greatest(w.lease_until, pg_postmaster_start_time()) < "
+                                f"clock_timestamp() - interval '{5 * LEASE_S} s'")
             self.late = max(self.late, int(held or 0))
 
     def send(self, count):
