@@ -231,6 +231,8 @@
 #define LIMIT_EXIT_GRACE_MS 2000  /* pipes may stay open this long after exit */
 #define LIMIT_SWEEP_WAIT_MS 10000 /* for the last descendant to die after its KILL */
 #define LIMIT_SWEEP_POLL_MS 5     /* between two looks at the rest of a tree */
+/* for a shim to end that stood by for a call which never came; it has nothing to clean up */
+#define LIMIT_STANDBY_END_MS 1000
 /* one read or write on a pipe: what a pipe holds */
 #define LIMIT_PIPE_PIECE_BYTES (64u * 1024u)
 /* waiting for a program that does not read */

@@ -125,6 +125,7 @@ void session_maybe_finish(struct session *s) {
       s->calls.count > 0 || s->waits.count > 0 || s->jobs.count > 0 || s->filling.record_count > 0)
     return;
   session_give_folder(s);
+  process_table_forget(s->host->processes, s->core.session);
   session_set_life(s, LIFE_FINISHED);
   if (s->watcher && s->watcher->finished)
     s->watcher->finished(s->watcher_ctx, s);

@@ -293,14 +293,14 @@ static int open_above(const char *path) {
 }
 
 struct group *group_new(const char *session) {
-  static unsigned number;
+  static atomic_uint number; /* threads of the pool make groups, too */
   char own[PATH_MAX], mount[PATH_MAX];
   if (!find_own(own, mount) || !is_handed_over(own, mount))
     return NULL;
   struct group *g = xcalloc(1, sizeof *g);
   g->fd = -1;
   if (snprintf(g->path, sizeof g->path, "%s/segue-%s-%ld-%u", own, session, (long)getpid(),
-               ++number) < (int)sizeof g->path &&
+               atomic_fetch_add(&number, 1) + 1) < (int)sizeof g->path &&
       mkdir(g->path, 0755) == 0)
     g->fd = open_above(g->path);
   if (g->fd >= 0 && faccessat(g->fd, "cgroup.kill", W_OK, AT_EACCESS) == 0) /* from Linux 5.14 on */

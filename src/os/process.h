@@ -38,6 +38,9 @@ void process_table_free(struct process_table *t); /* NULL is fine; no process ma
 /* Tells where the shim is, found as above. */
 bool process_find_shim(char *path, size_t size, struct err *err) MUST_CHECK;
 
+/* Ends what stands by for the next program of a session (standby.h), which has no more for now. */
+void process_table_forget(struct process_table *t, const char *session);
+
 /* Returns the sandbox rules kept for reuse (sandbox_kept.h); NULL if t is NULL. */
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t);
 
@@ -60,7 +63,7 @@ struct process_spec {
   const char *const *argv; /* NULL-ended; argv[0] without a slash is looked up in envp's PATH */
   const char *cwd;         /* the working directory; NULL = ours */
   const char *const *envp; /* the complete environment, see process_env_build */
-  const struct sandbox *sandbox; /* what confines it, see sandbox.h; NULL: nothing */
+  struct sandbox *sandbox; /* what confines it, see sandbox.h; NULL: nothing */
   struct process_limits limits;
   const char *stdin_bytes; /* prompts go here, never into argv (other users see argv) */
   size_t stdin_n;          /* 0: stdin is /dev/null, unless stdin_open */

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "os/group.h"
 #include "os/process.h"
+#include "shim/protocol.h"
 
 #include <limits.h>
 #include <unistd.h>
@@ -68,7 +69,8 @@ unsigned long process_threads_of_user(void);
 struct process_table {
   uv_loop_t *loop;
   struct list processes;
-  uv_signal_t child; /* a shim may have been stopped */
+  struct list standbys; /* shims that are no process yet, or never became one */
+  uv_signal_t child;    /* a shim may have been stopped */
   int open_handles;
   struct sandbox_kept *sandboxes;
   uv_timer_t sweep; /* runs while a lost shim's orphans are being killed */
@@ -96,6 +98,13 @@ void process_event(struct process *p, enum event event);
 void process_set_timer(struct process *p);
 /* One of its handles is closed; after the last one, on_end is called and the process is freed. */
 void process_handle_closed(struct process *p);
+
+/* Returns fd, or a copy in its place, with a number above the shim's descriptors; -1: errno. */
+int process_fd_above(int fd);
+/* Spawns a shim with these descriptors, by its numbers (-1: /dev/null, or none at the end), which
+ * are all above them. Returns an errno; cwd -1: ours. From any thread. */
+int process_spawn(const char *shim_path, const int fds[SHIM_FD_COUNT], int cwd,
+                  const char *const *argv, const char *const *envp, pid_t *pid);
 
 /* Begins to watch our end of a pipe, or the shim's pidfd; takes fd. */
 void process_channel_open(struct process *p, enum channel_id id, int fd);

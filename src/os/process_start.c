@@ -7,6 +7,7 @@
 #include "os/lease.h"
 #include "os/leftover.h"
 #include "os/sandbox.h"
+#include "os/standby.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -21,21 +22,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+int process_fd_above(int fd) {
+  if (fd < 0 || fd >= FD_ABOVE_SHIM)
+    return fd;
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  int saved = errno;
+  (void)close(fd);
+  errno = saved;
+  return high;
+}
+
 /* Makes a pipe for the child, whose end gets a number that no dup2 below can overwrite. */
 static bool make_pipe(bool child_reads, int *ours, int *childs) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return false;
   *ours = ends[child_reads];
-  *childs = ends[!child_reads];
-  if (*childs >= FD_ABOVE_SHIM)
-    return true;
-  int high = fcntl(*childs, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
-  int saved = errno;
-  (void)close(*childs);
-  *childs = high;
-  errno = saved;
-  return high >= 0;
+  *childs = process_fd_above(ends[!child_reads]);
+  return *childs >= 0;
 }
 
 enum { PIPE_COUNT = SHIM_FD_STATUS + 1 };
@@ -43,109 +47,132 @@ struct pipes {
   int ours[PIPE_COUNT], childs[PIPE_COUNT]; /* indexed by the shim's descriptor */
 };
 
-static bool make_pipes(struct pipes *pipes, bool with_stdin, struct err *err) {
+/* A standby has its shim's two already. */
+static bool make_pipes(struct pipes *pipes, bool with_stdin, bool with_shims, struct err *err) {
   for (int fd = 0; fd < PIPE_COUNT; fd++)
     pipes->ours[fd] = pipes->childs[fd] = -1;
-  for (int fd = with_stdin ? 0 : 1; fd < PIPE_COUNT; fd++)
+  for (int fd = with_stdin ? 0 : 1; fd < (with_shims ? PIPE_COUNT : SHIM_FD_CONTROL); fd++)
     if (!make_pipe(fd == 0 || fd == SHIM_FD_CONTROL, &pipes->ours[fd], &pipes->childs[fd]))
       return err_set_errno(err, errno, "cannot make a pipe for a program");
   return true;
 }
 
-enum { HELD_BYTES = 96 };
-
-/* Fills the unused numbers below `to`, so that no descriptor of ours shows through a hole. */
-static int fill_holes(posix_spawn_file_actions_t *actions, int from, int to) {
-  int rc = 0;
-  for (int fd = from; rc == 0 && fd < to; fd++)
-    rc = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDONLY, 0);
-  return rc;
+/* Returns what holds the program, and puts the descriptors where the shim expects them. */
+static unsigned give_holds(int fds[SHIM_FD_COUNT], const struct process_spec *spec,
+                           const struct group *group) {
+  unsigned held = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
+  if (group != NULL) {
+    held |= SHIM_IN_GROUP | (spec->limits.by_group ? SHIM_LIMITED : 0);
+    fds[SHIM_FD_GROUP] = group_fd(group);
+  }
+  if ((held & SHIM_RULES) != 0) {
+    fds[SHIM_FD_READS] = sandbox_reads_fd(spec->sandbox);
+    fds[SHIM_FD_WRITES] = sandbox_writes_fd(spec->sandbox);
+  }
+  fds[SHIM_FD_LEASE] = lease_fd();
+  return held | (fds[SHIM_FD_LEASE] >= 0 ? SHIM_LEASED : 0);
 }
 
-/* Tells the shim what holds the program, and puts the descriptors where it expects them. */
-static int give_holds(posix_spawn_file_actions_t *actions, const struct process_spec *spec,
-                      const struct group *group, char held[HELD_BYTES]) {
-  unsigned bits = spec->sandbox ? sandbox_held(spec->sandbox) : 0;
-  int rc = 0, last = PIPE_COUNT - 1, lease = lease_fd();
-  bits |= lease >= 0 ? SHIM_LEASED : 0;
-  if (group != NULL) {
-    bits |= SHIM_IN_GROUP | (spec->limits.by_group ? SHIM_LIMITED : 0);
-    rc = posix_spawn_file_actions_adddup2(actions, group_fd(group), last = SHIM_FD_GROUP);
-  }
-  if (rc == 0 && (bits & SHIM_RULES) != 0)
-    rc = fill_holes(actions, last + 1, SHIM_FD_READS);
-  if (rc == 0 && (bits & SHIM_RULES) != 0)
-    rc = posix_spawn_file_actions_adddup2(actions, sandbox_reads_fd(spec->sandbox), SHIM_FD_READS);
-  if (rc == 0 && (bits & SHIM_RULES) != 0)
-    rc = posix_spawn_file_actions_adddup2(actions, sandbox_writes_fd(spec->sandbox),
-                                          last = SHIM_FD_WRITES);
-  if (rc == 0 && lease >= 0)
-    rc = fill_holes(actions, last + 1, SHIM_FD_LEASE);
-  if (rc == 0 && lease >= 0)
-    rc = posix_spawn_file_actions_adddup2(actions, lease, last = SHIM_FD_LEASE);
-  const struct process_limits *limits = &spec->limits;
-  if (limits->by_group)
-    (void)snprintf(held, HELD_BYTES, "%u", bits);
-  else
-    (void)snprintf(held, HELD_BYTES, "%u:%llu:%lu:%u", bits,
-                   (unsigned long long)limits->memory_bytes,
+/* Writes the limits that the program is born with. */
+static void put_limits(const struct process_limits *limits, char out[SHIM_LIMITS_BYTES]) {
+  out[0] = '\0';
+  if (!limits->by_group)
+    (void)snprintf(out, SHIM_LIMITS_BYTES, ":%llu:%lu:%u", (unsigned long long)limits->memory_bytes,
                    limits->pids > 0 ? limits->pids + process_threads_of_user() : 0,
                    (limits->milli_cpus + 999) / 1000);
-  return rc != 0 ? rc : posix_spawn_file_actions_addclosefrom_np(actions, last + 1);
 }
 
-static int spawn_shim(const struct process_table *t, const struct process_spec *spec, int cwd,
-                      const struct pipes *pipes, const struct group *group, pid_t *pid) {
+/* Says how the shim's descriptors come about. Unused numbers are filled, so that no descriptor of
+ * ours shows through a hole. */
+static int put_fds(posix_spawn_file_actions_t *actions, const int fds[SHIM_FD_COUNT], int cwd) {
+  int rc = 0, count = SHIM_FD_COUNT;
+  if (cwd >= 0) /* first, because the numbers below may be its own */
+    rc = posix_spawn_file_actions_addfchdir_np(actions, cwd);
+  while (fds[count - 1] < 0)
+    count--;
+  for (int fd = 0; fd < count && rc == 0; fd++) {
+    if (fds[fd] >= 0)
+      rc = posix_spawn_file_actions_adddup2(actions, fds[fd], fd);
+    else
+      rc = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDONLY, 0);
+  }
+  return rc != 0 ? rc : posix_spawn_file_actions_addclosefrom_np(actions, count);
+}
+
+int process_spawn(const char *shim_path, const int fds[SHIM_FD_COUNT], int cwd,
+                  const char *const *argv, const char *const *envp, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attr;
   sigset_t none, all;
-  const char *const *before = spec->sandbox ? sandbox_words(spec->sandbox) : NULL;
-  const char *const *own = spec->sandbox ? sandbox_envp(spec->sandbox) : NULL;
-  size_t argc = 0, first = 0;
-  while (spec->argv[argc] != NULL)
-    argc++;
-  while (before != NULL && before[first] != NULL)
-    first++;
-  const char **argv = xcalloc(first + argc + 3, sizeof *argv);
-  char held[HELD_BYTES];
-  argv[0] = SHIM_PROTOCOL;
-  argv[1] = held;
-  if (first > 0)
-    memcpy(argv + 2, before, first * sizeof *argv);
-  memcpy(argv + 2 + first, spec->argv, argc * sizeof *argv);
-
   (void)sigemptyset(&none);
   (void)sigfillset(&all);
   int rc = posix_spawn_file_actions_init(&actions);
   if (rc == 0)
     rc = posix_spawnattr_init(&attr);
-  if (rc == 0 && cwd >= 0) /* first, because the numbers below may be its own */
-    rc = posix_spawn_file_actions_addfchdir_np(&actions, cwd);
-  for (int fd = 0; fd < PIPE_COUNT && rc == 0; fd++) {
-    if (pipes->childs[fd] >= 0)
-      rc = posix_spawn_file_actions_adddup2(&actions, pipes->childs[fd], fd);
-    else
-      rc = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDONLY, 0);
-  }
   if (rc == 0)
-    rc = give_holds(&actions, spec, group, held);
+    rc = put_fds(&actions, fds, cwd);
   if (rc != 0) /* ENOMEM only */
     die("out of memory");
   (void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
                                             POSIX_SPAWN_SETSIGMASK);
   (void)posix_spawnattr_setsigdefault(&attr, &all);
   (void)posix_spawnattr_setsigmask(&attr, &none);
+  rc = posix_spawn(pid, shim_path, &actions, &attr, (char *const *)argv, (char *const *)envp);
+  (void)posix_spawnattr_destroy(&attr);
+  (void)posix_spawn_file_actions_destroy(&actions);
+  return rc;
+}
+
+static int spawn_shim(const struct process_table *t, const struct process_spec *spec, int cwd,
+                      const struct pipes *pipes, const struct group *group, pid_t *pid) {
+  const char *const *before = spec->sandbox ? sandbox_words(spec->sandbox) : NULL;
+  const char *const *own = spec->sandbox ? sandbox_envp(spec->sandbox) : NULL;
+  char words[16 + SHIM_LIMITS_BYTES], limits[SHIM_LIMITS_BYTES];
+  int fds[SHIM_FD_COUNT], rc;
+  size_t argc = 0, first = 0;
+  for (int fd = 0; fd < SHIM_FD_COUNT; fd++)
+    fds[fd] = fd < PIPE_COUNT ? pipes->childs[fd] : -1;
+  put_limits(&spec->limits, limits);
+  (void)snprintf(words, sizeof words, "%u%s", give_holds(fds, spec, group), limits);
+  while (spec->argv[argc] != NULL)
+    argc++;
+  while (before != NULL && before[first] != NULL)
+    first++;
+  const char **argv = xcalloc(first + argc + 3, sizeof *argv);
+  argv[0] = SHIM_PROTOCOL;
+  argv[1] = words;
+  if (first > 0)
+    memcpy(argv + 2, before, first * sizeof *argv);
+  memcpy(argv + 2 + first, spec->argv, argc * sizeof *argv);
   FAULT_POINT("spawn_before");
   if (fault_fails("spawn"))
     rc = errno;
   else
-    rc = posix_spawn(pid, t->shim_path, &actions, &attr, (char *const *)argv,
-                     (char *const *)(own != NULL ? own : spec->envp));
+    rc = process_spawn(t->shim_path, fds, cwd, argv, own != NULL ? own : spec->envp, pid);
   FAULT_POINT("spawn_after");
-  (void)posix_spawnattr_destroy(&attr);
-  (void)posix_spawn_file_actions_destroy(&actions);
   free(argv);
   return rc;
+}
+
+/* Starts the shim, or tells one that stands by its program; p then has the latter's parts. */
+static int start_shim(struct process *p, const struct process_spec *spec, int cwd,
+                      struct pipes *pipes, struct standby **standby, int *pidfd) {
+  struct standby *s = *standby;
+  char limits[SHIM_LIMITS_BYTES];
+  if (s == NULL)
+    return spawn_shim(p->table, spec, cwd, pipes, p->group, &p->shim);
+  put_limits(&spec->limits, limits);
+  int rc = standby_tell(s, spec, cwd, pipes->childs, limits);
+  if (rc != 0)
+    return rc;
+  p->shim = s->shim;
+  p->group = s->group;
+  *pidfd = s->pidfd;
+  pipes->ours[SHIM_FD_CONTROL] = s->control;
+  pipes->ours[SHIM_FD_STATUS] = s->status;
+  standby_hand_over(s);
+  *standby = NULL;
+  return 0;
 }
 
 /* Works out why the program could not be started: posix_spawn does not say which of its steps
@@ -213,14 +240,15 @@ static struct process *process_new(struct process_table *t, const struct process
   return p;
 }
 
-/* Puts p into its control group, with the limits that the group is to hold. */
-static bool join_group(struct process *p, const struct process_spec *spec, struct err *err) {
+/* Makes a control group for p, unless a standby has one, and sets the limits that it is to hold. */
+static bool join_group(struct process *p, const struct process_spec *spec,
+                       const struct standby *standby, struct err *err) {
   if (spec->limits.by_group)
     (void)group_can_limit(); /* for a resumed session another process prepared it */
-  p->group = process_group_of(spec);
-  if (!spec->limits.by_group || (p->group != NULL && group_limit(p->group, &spec->limits)))
+  const struct group *group = standby ? standby->group : (p->group = process_group_of(spec));
+  if (!spec->limits.by_group || (group != NULL && group_limit(group, &spec->limits)))
     return true;
-  return err_set_errno(err, p->group ? errno : ENOENT,
+  return err_set_errno(err, group ? errno : ENOENT,
                        "its limits could not be set by a control group");
 }
 
@@ -245,13 +273,14 @@ struct process *process_start(struct process_table *t, const struct process_spec
                               struct err *err) {
   struct process *p = NULL;
   struct pipes pipes;
+  struct standby *standby = spec->sandbox ? sandbox_take_standby(spec->sandbox) : NULL;
   bool gone = false;
   int pidfd = -1, cwd = -1;
 
   assert(spec->argv != NULL && spec->argv[0] != NULL);
   assert(spec->envp != NULL && on_end != NULL);
   assert(spec->stdin_n == 0 || spec->stdin_bytes != NULL);
-  if (!make_pipes(&pipes, spec->stdin_n > 0 || spec->stdin_open, err))
+  if (!make_pipes(&pipes, spec->stdin_n > 0 || spec->stdin_open, standby == NULL, err))
     goto out;
   if (spec->cwd != NULL && (cwd = open(spec->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
     (void)err_set_errno(err, errno, "working directory '%s'", spec->cwd);
@@ -261,14 +290,14 @@ struct process *process_start(struct process_table *t, const struct process_spec
   p->on_output = on_output;
   p->on_end = on_end;
   p->ctx = ctx;
-  if (!join_group(p, spec, err))
+  if (!join_group(p, spec, standby, err))
     goto out;
   if (pipes.ours[0] >= 0)
     (void)fcntl(pipes.ours[0], F_SETFL, O_NONBLOCK);
   /* most prompts fit into the pipe at once */
   if (spec->stdin_n > 0 && process_write_input(p, pipes.ours[0], &gone) && !spec->stdin_open)
     process_close_fd(&pipes.ours[0]);
-  int rc = spawn_shim(t, spec, cwd, &pipes, p->group, &p->shim);
+  int rc = start_shim(p, spec, cwd, &pipes, &standby, &pidfd);
   for (int fd = 0; fd < PIPE_COUNT; fd++)
     process_close_fd(&pipes.childs[fd]);
   if (rc != 0) {
@@ -276,7 +305,8 @@ struct process *process_start(struct process_table *t, const struct process_spec
     goto out;
   }
   process_close_fd(&cwd);
-  pidfd = pidfd_open(p->shim, 0); /* at least four descriptors were just closed */
+  if (pidfd < 0)
+    pidfd = pidfd_open(p->shim, 0); /* at least four descriptors were just closed */
   if (pidfd < 0 && errno != ENOSYS && errno != EPERM) { /* some sandboxes and valgrind have none */
     (void)err_set_errno(err, errno, "cannot watch a program");
     (void)kill(p->shim, SIGKILL);
@@ -290,6 +320,7 @@ struct process *process_start(struct process_table *t, const struct process_spec
   return p;
 
 out:
+  standby_free(standby);
   for (int fd = 0; fd < PIPE_COUNT; fd++) {
     process_close_fd(&pipes.ours[fd]);
     process_close_fd(&pipes.childs[fd]);

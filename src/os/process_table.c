@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "os/fs.h"
 #include "os/sandbox_kept.h"
+#include "os/standby.h"
 #include "shim/protocol.h"
 
 #include <assert.h>
@@ -28,6 +29,9 @@ struct sweep_pass {
 static bool is_known_child(const struct process_table *t, pid_t pid) {
   LIST_EACH(struct process, p, in_table, &t->processes)
     if (p->shim == pid)
+      return true;
+  LIST_EACH(struct standby, s, in_table, &t->standbys)
+    if (s->shim == pid)
       return true;
   for (size_t i = 0; i < t->inherited_count; i++)
     if (t->inherited[i] == pid)
@@ -67,7 +71,10 @@ static bool each_child(shim_child_cb each, void *ctx) {
 static void on_sweep(uv_timer_t *timer) {
   struct process_table *t = timer->data;
   struct sweep_pass pass = {.table = t};
-  if (!each_child(sweep_child, &pass) || pass.found > 0) {
+  standby_hold_spawns();
+  bool looked = each_child(sweep_child, &pass);
+  standby_release_spawns();
+  if (!looked || pass.found > 0) {
     (void)uv_timer_start(&t->sweep, on_sweep, LIMIT_SWEEP_POLL_MS, 0);
     return;
   }
@@ -80,13 +87,14 @@ void process_sweep(struct process_table *t) {
   (void)uv_timer_start(&t->sweep, on_sweep, 0, 0);
 }
 
-/* --- stopped shims --- */
+/* --- shims that stopped, or stood by in vain --- */
 
 /* Continues a stopped shim: its program can stop it, and nothing would then end the call. The first
  * time may be a mistake; the second time the shim is killed, and its tree with it. */
 static void on_child(uv_signal_t *handle, int number) {
   struct process_table *t = handle->data;
   (void)number;
+  standby_reap(t);
   LIST_EACH(struct process, p, in_table, &t->processes) {
     siginfo_t info = {0};
     if (p->shim == 0 || waitid(P_PID, (id_t)p->shim, &info, WSTOPPED | WNOHANG) != 0 ||
@@ -144,7 +152,7 @@ struct process_table *process_table_new(uv_loop_t *loop, struct err *err) {
   t->open_handles = 2;
   (void)uv_signal_start(&t->child, on_child, SIGCHLD);
   uv_unref((uv_handle_t *)&t->child); /* it must not keep the loop running */
-  t->sandboxes = sandbox_kept_new(loop);
+  t->sandboxes = sandbox_kept_new(t);
   table_exists = true;
   return t;
 out:
@@ -166,6 +174,7 @@ void process_table_free(struct process_table *t) {
   assert(t->processes.count == 0);
   table_exists = false;
   sandbox_kept_free(t->sandboxes);
+  standby_end_all(t);
   (void)prctl(PR_SET_CHILD_SUBREAPER, 0);
   uv_close((uv_handle_t *)&t->sweep, on_table_closed);
   uv_close((uv_handle_t *)&t->child, on_table_closed);
@@ -173,4 +182,9 @@ void process_table_free(struct process_table *t) {
 
 struct sandbox_kept *process_table_sandboxes(const struct process_table *t) {
   return t ? t->sandboxes : NULL;
+}
+
+void process_table_forget(struct process_table *t, const char *session) {
+  if (t != NULL && t->sandboxes != NULL)
+    sandbox_kept_forget(t->sandboxes, session);
 }

@@ -9,6 +9,7 @@
 #include "os/sandbox_internal.h"
 #include "os/sandbox_kept.h"
 #include "os/sandbox_rules.h"
+#include "os/standby.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 #include <sys/prctl.h>
 
 struct sandbox {
-  int reads, writes; /* rulesets; -1: none */
+  int reads, writes;       /* rulesets; -1: none */
+  struct standby *standby; /* a shim that has taken on both already; or NULL */
   unsigned held;
   struct arena arena;
   const char *const *words; /* put before the program's; NULL: none */
@@ -46,22 +48,22 @@ bool sandbox_filters(void) {
 #endif
 }
 
-/* Makes a sandbox. Takes over the ruleset of reads, which is -1 with errno set if there is none,
- * and one of writes that lacks the call's own folder; if that is -1, a new one is made. */
-static struct sandbox *sandbox_of(int owned_reads, int owned_spare, const struct sandbox_plan *plan,
+unsigned sandbox_plan_held(const struct sandbox_plan *plan) {
+  unsigned held = SHIM_RULES | SHIM_FILTER;
+  held |= plan->no_internet ? SHIM_NO_INTERNET : 0;
+  held |= plan->no_sockets ? SHIM_NO_SOCKETS : 0;
+  held |= plan->namespaces ? SHIM_NAMESPACES : 0;
+  return held;
+}
+
+/* Makes a sandbox. Takes over the ruleset of reads, which is -1 with errno set if there is none. */
+static struct sandbox *sandbox_of(int owned_reads, const struct sandbox_plan *plan,
                                   struct err *err) {
   struct sandbox *s = xcalloc(1, sizeof *s);
-  s->held = SHIM_RULES | SHIM_FILTER;
-  s->held |= plan->no_internet ? SHIM_NO_INTERNET : 0;
-  s->held |= plan->no_sockets ? SHIM_NO_SOCKETS : 0;
-  s->held |= plan->namespaces ? SHIM_NAMESPACES : 0;
+  s->held = sandbox_plan_held(plan);
   s->reads = owned_reads;
-  s->writes = -1;
-  if (owned_spare >= 0)
-    s->writes = sandbox_rules_complete(owned_spare, plan->own, sandbox_version());
-  else if (s->reads >= 0)
-    s->writes = sandbox_rules_writes(plan, sandbox_version());
-  if (s->reads >= 0 && s->writes >= 0)
+  s->writes = s->reads >= 0 ? sandbox_rules_writes(plan, sandbox_version()) : -1;
+  if (s->writes >= 0)
     return s;
   (void)err_set_errno(err, errno, "cannot make the rules of a sandbox");
   sandbox_free(s);
@@ -78,21 +80,37 @@ struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
   if (kept != NULL)
     sandbox_kept_begin(kept);
   int reads = sandbox_rules_reads(plan, sandbox_version(), kept ? &stamps : NULL);
-  struct sandbox *s = sandbox_of(reads, -1, plan, err);
+  struct sandbox *s = sandbox_of(reads, plan, err);
   if (s != NULL && kept != NULL && stamps.n > 0)
     sandbox_kept_put(kept, key, plan, s->reads, &stamps);
   sandbox_stamps_deinit(&stamps);
   return s;
 }
 
-struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const char *own) {
+struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const char *own,
+                              const char *session) {
+  const struct sandbox_wish wish = {key, own, session};
   struct sandbox_plan plan;
+  struct standby *standby = NULL;
   struct err err;
-  int spare = -1, reads = kept ? sandbox_kept_find(kept, key, &plan, &spare) : -1;
+  int reads = kept ? sandbox_kept_find(kept, &wish, &plan, &standby) : -1;
+  if (standby != NULL) {
+    struct sandbox *s = xcalloc(1, sizeof *s);
+    s->reads = s->writes = -1;
+    s->held = sandbox_plan_held(&plan);
+    s->standby = standby;
+    return s;
+  }
   if (reads < 0)
     return NULL;
   plan.own = own;
-  return sandbox_of(fcntl(reads, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM), spare, &plan, &err);
+  return sandbox_of(fcntl(reads, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM), &plan, &err);
+}
+
+struct standby *sandbox_take_standby(struct sandbox *s) {
+  struct standby *standby = s->standby;
+  s->standby = NULL;
+  return standby;
 }
 
 void sandbox_free(struct sandbox *s) {
@@ -102,6 +120,7 @@ void sandbox_free(struct sandbox *s) {
     (void)close(s->reads);
   if (s->writes >= 0)
     (void)close(s->writes);
+  standby_free(s->standby);
   arena_deinit(&s->arena);
   free(s);
 }

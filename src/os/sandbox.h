@@ -2,7 +2,7 @@
  * files, TCP, signals and abstract sockets, and the shim's filter of system calls.
  *
  *   abi = sandbox_version()       0: this kernel has no Landlock, or it is not switched on
- *   s = sandbox_again(kept, key, own)         NULL: nothing that was kept of `key` holds
+ *   s = sandbox_again(kept, key, own, session)   NULL: nothing that was kept of `key` holds
  *   s = sandbox_new(kept, key, &plan, &err)   NULL: the kernel cannot hold what it asks for
  *   process_start with spec.sandbox = s; sandbox_free(s) when it has returned
  *
@@ -13,7 +13,8 @@
  *
  * Blocks while a few folders are listed (some ms for a home folder of 1,000 entries), unless the
  * rules of an earlier call can be used again (sandbox_kept.h). `key` names everything that a plan
- * was made from except `own`; kept is process_table_sandboxes, or NULL. */
+ * was made from except `own`; kept is process_table_sandboxes, or NULL. If `own` is empty,
+ * a shim that stands by for the session (standby.h) may put another folder in its place. */
 #ifndef SEGUE_OS_SANDBOX_H
 #define SEGUE_OS_SANDBOX_H
 
@@ -53,13 +54,18 @@ extern const char *const sandbox_folders[], *const sandbox_devices[];
 
 struct sandbox;
 struct sandbox_kept;
+struct standby;
 struct sandbox *sandbox_new(struct sandbox_kept *kept, struct str key,
                             const struct sandbox_plan *plan, struct err *err) MUST_CHECK;
-struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key,
-                              const char *own) MUST_CHECK;
+struct sandbox *sandbox_again(struct sandbox_kept *kept, struct str key, const char *own,
+                              const char *session) MUST_CHECK;
 void sandbox_free(struct sandbox *s); /* NULL is fine */
 
-/* process_start passes these on to the shim. */
+/* Gives what sandbox_held says of a sandbox that is made from this plan. */
+unsigned sandbox_plan_held(const struct sandbox_plan *plan);
+/* For process_start: a shim that has this sandbox already, which the caller then owns; or NULL, and
+ * it passes these on to a new one. */
+struct standby *sandbox_take_standby(struct sandbox *s);
 unsigned sandbox_held(const struct sandbox *s);
 const char *const *sandbox_words(const struct sandbox *s); /* before the program's; may be NULL */
 const char *const *sandbox_envp(const struct sandbox *s);  /* NULL: the program's own */

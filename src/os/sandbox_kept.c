@@ -4,24 +4,30 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/process_internal.h"
+#include "os/standby.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct kept_rules {
   struct buf key;
   struct sandbox_plan plan; /* only its lists of writes and caches */
   char **writes, **caches;  /* owned, NULL-ended */
   struct sandbox_stamps stamps;
-  int reads; /* -1: this place is free */
-  int spare; /* one of writes, for the next call; -1: none */
-  bool wants_spare;
+  int reads;               /* -1: this place is free */
+  struct standby *standby; /* for the next call of session; or NULL */
+  char *session;           /* that asked last; or NULL */
+  bool wants_standby, needs_no_standby;
+  uint64_t stands_ms; /* since when */
   uint64_t used_ms;
 };
 
 struct sandbox_kept {
+  struct process_table *table;
   uv_loop_t *loop;
   uv_timer_t timer; /* runs while something is kept; keeps no loop going */
   int mounts;       /* the list of mounts: poll says when it changes; -1: nothing is kept */
@@ -38,13 +44,13 @@ static void kept_drop(struct kept_rules *r) {
   if (r->reads < 0)
     return;
   (void)close(r->reads);
-  if (r->spare >= 0)
-    (void)close(r->spare);
+  standby_free(r->standby);
+  free(r->session);
   buf_deinit(&r->key);
   kept_drop_paths(r->writes);
   kept_drop_paths(r->caches);
   sandbox_stamps_deinit(&r->stamps);
-  *r = (struct kept_rules){.reads = -1, .spare = -1};
+  *r = (struct kept_rules){.reads = -1};
 }
 
 static void kept_drop_all(struct sandbox_kept *k) {
@@ -52,16 +58,14 @@ static void kept_drop_all(struct sandbox_kept *k) {
     kept_drop(&k->rules[i]);
 }
 
-struct sandbox_kept *sandbox_kept_new(uv_loop_t *loop) {
+struct sandbox_kept *sandbox_kept_new(struct process_table *table) {
   struct sandbox_kept *k = xcalloc(1, sizeof *k);
-  int low = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-  k->loop = loop;
-  k->mounts = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
-  if (low >= 0)
-    (void)close(low);
+  k->table = table;
+  k->loop = table->loop;
+  k->mounts = process_fd_above(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++)
-    k->rules[i].reads = k->rules[i].spare = -1;
-  (void)uv_timer_init(loop, &k->timer);
+    k->rules[i].reads = -1;
+  (void)uv_timer_init(k->loop, &k->timer);
   uv_unref((uv_handle_t *)&k->timer);
   k->timer.data = k;
   return k;
@@ -91,11 +95,30 @@ void sandbox_kept_begin(struct sandbox_kept *k) {
     kept_drop_all(k);
 }
 
-static void kept_make_spare(struct kept_rules *r) {
-  if (!r->wants_spare)
+/* Has a shim take on the rules, for the next call of the session. */
+static void kept_make_standby(struct sandbox_kept *k, struct kept_rules *r) {
+  static unsigned number; /* an older one of this session may still be ending */
+  char name[96];
+  (void)snprintf(name, sizeof name, "segue-%s-next-%ld-%u", r->session, (long)getpid(), ++number);
+  int writes = sandbox_rules_spare(&r->plan, sandbox_version(), &r->stamps);
+  if (writes < 0)
     return;
-  r->wants_spare = false;
-  r->spare = sandbox_rules_spare(&r->plan, sandbox_version(), &r->stamps);
+  r->stands_ms = uv_now(k->loop);
+  r->standby =
+      standby_new(k->table, r->session, sandbox_plan_held(&r->plan), r->reads, writes, name);
+}
+
+static void kept_end_standby(struct kept_rules *r) {
+  standby_free(r->standby);
+  r->standby = NULL;
+}
+
+static void kept_renew_standby(struct sandbox_kept *k, struct kept_rules *r) {
+  if (r->standby != NULL && uv_now(k->loop) - r->stands_ms >= LIMIT_SANDBOX_KEPT_MS)
+    kept_end_standby(r);
+  if (r->wants_standby)
+    kept_make_standby(k, r);
+  r->wants_standby = false;
 }
 
 /* Makes what the next calls need, and lets go of what is old. */
@@ -106,42 +129,73 @@ static void on_kept_timer(uv_timer_t *timer) {
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
     if (k->rules[i].reads >= 0 && now_ms - k->rules[i].used_ms >= LIMIT_SANDBOX_KEPT_MS)
       kept_drop(&k->rules[i]);
-    if (k->rules[i].reads >= 0)
-      kept_make_spare(&k->rules[i]);
     left += k->rules[i].reads >= 0;
+    if (k->rules[i].reads >= 0)
+      kept_renew_standby(k, &k->rules[i]);
   }
   if (left > 0)
     (void)uv_timer_start(&k->timer, on_kept_timer, LIMIT_SANDBOX_KEPT_MS, 0);
 }
 
-/* Makes a spare at the loop's next turn: the call is started then, and its program runs
- * meanwhile. */
+/* Notes a use. What the next call needs is made at the loop's next turn: this call is started then,
+ * and its program runs meanwhile. */
 static void kept_used(struct sandbox_kept *k, struct kept_rules *r) {
   r->used_ms = uv_now(k->loop);
-  r->wants_spare = r->spare < 0;
-  if (r->wants_spare || !uv_is_active((uv_handle_t *)&k->timer))
+  if (r->wants_standby || !uv_is_active((uv_handle_t *)&k->timer))
     (void)uv_timer_start(&k->timer, on_kept_timer, 0, 0);
 }
 
-int sandbox_kept_find(struct sandbox_kept *k, struct str key, struct sandbox_plan *plan,
-                      int *spare) {
-  *spare = -1;
+/* Returns the shim that stands by for this session, if it is still of use. */
+static struct standby *kept_take_standby(struct kept_rules *r, const struct sandbox_wish *wish) {
+  struct standby *s = r->standby;
+  if (s == NULL || s->state == STANDBY_MAKING || strcmp(r->session, wish->session) != 0)
+    return NULL;
+  r->standby = NULL;
+  bool ready = standby_is_ready(s);
+  if (ready && standby_take(s, wish->own))
+    return s;
+  r->needs_no_standby = ready; /* calls of this kind have something in their folder before */
+  standby_free(s);
+  return NULL;
+}
+
+/* Has one made for the next call of this session, unless another's next call has one. */
+static void kept_want_standby(struct kept_rules *r, const char *session) {
+  r->wants_standby = r->standby == NULL && !r->needs_no_standby;
+  if (!r->wants_standby || (r->session != NULL && strcmp(r->session, session) == 0))
+    return;
+  free(r->session);
+  r->session = xstrdup(session);
+}
+
+int sandbox_kept_find(struct sandbox_kept *k, const struct sandbox_wish *wish,
+                      struct sandbox_plan *plan, struct standby **standby) {
   sandbox_kept_begin(k);
   for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
     struct kept_rules *r = &k->rules[i];
-    if (r->reads < 0 || !str_eq(buf_view(&r->key), key))
+    if (r->reads < 0 || !str_eq(buf_view(&r->key), wish->key))
       continue;
     if (!sandbox_stamps_hold(&r->stamps)) {
       kept_drop(r);
       return -1;
     }
-    *spare = r->spare;
-    r->spare = -1;
+    *standby = kept_take_standby(r, wish);
+    kept_want_standby(r, wish->session);
     kept_used(k, r);
     *plan = r->plan;
     return r->reads;
   }
   return -1;
+}
+
+void sandbox_kept_forget(struct sandbox_kept *k, const char *session) {
+  for (size_t i = 0; i < LIMIT_SANDBOX_KEPT; i++) {
+    struct kept_rules *r = &k->rules[i];
+    if (r->session == NULL || strcmp(r->session, session) != 0)
+      continue;
+    kept_end_standby(r);
+    r->wants_standby = false;
+  }
 }
 
 /* Finds a free place, or the least recently used one. */
@@ -173,7 +227,6 @@ void sandbox_kept_put(struct sandbox_kept *k, struct str key, const struct sandb
   struct kept_rules *r = kept_place(k);
   kept_drop(r);
   *r = (struct kept_rules){.reads = fd,
-                           .spare = -1,
                            .plan = *plan,
                            .writes = kept_copy(plan->writes, taken),
                            .caches = kept_copy(plan->caches, taken)};

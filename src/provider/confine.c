@@ -485,8 +485,8 @@ bool confine_call(const struct confine_spec *spec, struct confined *held, struct
   struct buf key = {0};
   confine_key(&c, &key, level);
   if (lands && network_said(spec->request) != NETWORK_API)
-    held->sandbox =
-        sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key), spec->tmpdir);
+    held->sandbox = sandbox_again(process_table_sandboxes(spec->env->processes), buf_view(&key),
+                                  spec->tmpdir, spec->request->session);
   if (held->sandbox == NULL)
     held->sandbox = confine_make(&c, level, buf_view(&key), held, err);
   buf_deinit(&key);

@@ -1,10 +1,10 @@
 /* protocol.h - what segue and its shim agree on: descriptors, messages, and how children are
  * listed.
  *
- * The shim is started as `segue-shim/5 HELD PROGRAM [ARG...]`. Its descriptors are:
+ * The shim is started as `segue-shim/6 HELD PROGRAM [ARG...]`. Its descriptors are:
  *   0-2  the program's stdin, stdout and stderr
  *   3    the read end of the control pipe, on which nothing is ever sent: its end of file means
- *        "end the tree", whether segue closed it or died
+ *        "end the tree", whether segue closed it or died. With SHIM_WAITS it is a socket
  *   4    the write end of the status pipe
  *   5    with SHIM_IN_GROUP the folder of the control group in which the program is to be born
  *   6, 7 with SHIM_RULES the program's two Landlock rulesets
@@ -18,6 +18,12 @@
  *   STARTED pid, then EXITED status, then (after end of file on 3) DONE 0; or
  *   EXEC_FAILED errno, UNHELD errno or FORK_FAILED errno, then DONE 0.
  * After DONE the shim exits and has no descendant left.
+ *
+ * As `segue-shim/6 HELD FOLDER` with SHIM_WAITS it is started ahead of a call. Its child takes on
+ * what HELD asks for, and waits for one message on the control socket: struct shim_program with
+ * the descriptors of enum shim_program_fd. From then on all is as above. Until then it says
+ * nothing; if the socket is closed it ends and removes FOLDER, an empty folder that is the call's
+ * own once it has another name.
  *
  * As `segue-shim forward SOCKET BYPASS PROGRAM [ARG...]` it does another job: see forward.h. */
 #ifndef SEGUE_SHIM_PROTOCOL_H
@@ -34,7 +40,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define SHIM_PROTOCOL   "segue-shim/5"    /* argv[0]: both sides must have the same version */
+#define SHIM_PROTOCOL   "segue-shim/6"    /* argv[0]: both sides must have the same version */
 #define SHIM_HOLDS      "segue-holds"     /* the name of a shim whose program is held */
 #define SHIM_FORWARDS   "forward"         /* argv[1] */
 #define SHIM_CONTAINER  "SEGUE_CONTAINER" /* this variable holds its name */
@@ -44,6 +50,7 @@
 #define SHIM_FD_READS   6
 #define SHIM_FD_WRITES  7
 #define SHIM_FD_LEASE   8
+#define SHIM_FD_COUNT   9
 
 enum shim_held {
   SHIM_IN_GROUP = 1,
@@ -58,6 +65,19 @@ enum shim_held {
   SHIM_CONTAINED = 256,
   SHIM_EMPTY_NETWORK = 512, /* with FILTER: no sockets but those that a network namespace holds */
   SHIM_LIMITED = 64,        /* the group sets limits: no program starts outside it */
+  SHIM_WAITS = 1024,        /* the program is told later */
+};
+
+enum { SHIM_LIMITS_BYTES = 64 };
+
+/* 0-2 are the program's stdin, stdout and stderr. WORDS is a memory file: the words of argv and
+ * then of the environment, each with its zero byte. */
+enum shim_program_fd { SHIM_PROGRAM_CWD = 3, SHIM_PROGRAM_WORDS, SHIM_PROGRAM_FDS };
+
+struct shim_program {
+  uint64_t term; /* of the lease; 0: there is none */
+  uint32_t argc, envc;
+  char limits[SHIM_LIMITS_BYTES]; /* as behind HELD */
 };
 
 enum shim_message_type {

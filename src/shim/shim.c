@@ -14,23 +14,19 @@
  * One runs for each call in flight, so it is static, allocates nothing and uses no stdio streams.
  */
 #include "base/limits.h"
-#include "shim/confine.h"
 #include "shim/forward.h"
+#include "shim/program.h"
 #include "shim/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <linux/sched.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -47,11 +43,6 @@ struct shim {
   bool cut_off; /* the lease ended first, so the program's exit says nothing */
   int lease_fd; /* a timer for the end of the lease as last seen; -1: none */
 };
-
-struct failure { /* why the child never became the program; a vfork child shares our memory */
-  volatile int exec_errno, held_errno;
-};
-static struct failure own_failure, *failure = &own_failure;
 
 /* Gives back pages. Start-up code touched most of the C library, and our loop needs few of its
  * pages; those that are only read come back from the page cache when needed. Without this a shim
@@ -110,114 +101,6 @@ static bool lease_over(struct shim *s) {
     s->lease_fd = -1;
   }
   return over;
-}
-
-static bool limit_one(__rlimit_resource_t what, unsigned long long most) {
-  struct rlimit old;
-  if (most == 0 || getrlimit(what, &old) != 0)
-    return most == 0;
-  const struct rlimit new = {most < old.rlim_max ? most : old.rlim_max,
-                             most < old.rlim_max ? most : old.rlim_max};
-  return setrlimit(what, &new) == 0;
-}
-
-/* Leaves the program `most` processors. The first is chosen by pid, so that calls do not all share
- * the same ones. */
-static bool limit_processors(unsigned long long most) {
-  cpu_set_t all, some;
-  if (most == 0 || sched_getaffinity(0, sizeof all, &all) != 0)
-    return most == 0;
-  if (most >= (unsigned long long)CPU_COUNT(&all))
-    return true;
-  CPU_ZERO(&some);
-  for (size_t at = (size_t)getpid() % CPU_SETSIZE; most > 0; at = (at + 1) % CPU_SETSIZE)
-    if (CPU_ISSET(at, &all)) {
-      CPU_SET(at, &some);
-      most--;
-    }
-  return sched_setaffinity(0, sizeof some, &some) == 0;
-}
-
-/* Sets the limits of ":MEMORY:PIDS:CPUS", if given. */
-static bool limit(const char *words) {
-  unsigned long long most[3] = {0};
-  for (int i = 0; i < 3 && *words == ':'; i++) {
-    char *end;
-    most[i] = strtoull(words + 1, &end, 10);
-    words = end;
-  }
-  return limit_one(RLIMIT_DATA, most[0]) && limit_one(RLIMIT_NPROC, most[1]) &&
-         limit_processors(most[2]);
-}
-
-/* Marks the program, so that survivors can be found whatever they do to their environment. */
-static void mark_program(void) {
-  const char *session = getenv("SEGUE_SESSION");
-  rlim_t mark = session != NULL ? shim_mark_of(session) : 0;
-  const struct rlimit own = {mark, mark};
-  if (mark != 0)
-    (void)setrlimit(RLIMIT_RTTIME, &own);
-}
-
-__attribute__((noreturn)) static void become_program(char **argv, pid_t shim, unsigned held,
-                                                     const char *limits) {
-  static const struct rlimit no_core = {0, 0};
-  sigset_t none;
-  (void)setsid();
-  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != shim) /* segue-shim died before prctl */
-    _exit(127);
-  /* an engine's helpers need privileges; the programs inside get none */
-  if ((held & SHIM_CONTAINED) == 0)
-    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  (void)setrlimit(RLIMIT_CORE, &no_core);
-  if (!limit(limits)) {
-    failure->held_errno = errno;
-    _exit(127);
-  }
-  mark_program();
-  (void)sigemptyset(&none);
-  (void)sigprocmask(SIG_SETMASK, &none, NULL); /* exec already reset our dispositions */
-  if (!confine(held)) {
-    failure->held_errno = errno;
-    _exit(127);
-  }
-  (void)execvp(argv[0], argv);
-  failure->exec_errno = errno;
-  _exit(127);
-}
-
-/* Starts the child in the control group: moving it there later would wait for the whole kernel
- * (RCU). Returns, as vfork does, once the child has executed the program or ended, but the child's
- * memory is a copy. -1: there is no group, or the kernel is too old. */
-static pid_t fork_into_group(void) {
-  struct clone_args args = {
-      .flags = CLONE_INTO_CGROUP | CLONE_VFORK, .exit_signal = SIGCHLD, .cgroup = SHIM_FD_GROUP};
-  if (fcntl(SHIM_FD_GROUP, F_SETFD, FD_CLOEXEC) != 0)
-    return -1;
-  void *page =
-      mmap(NULL, sizeof *failure, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED)
-    return -1;
-  failure = page;
-  pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-  if (pid < 0)
-    failure = &own_failure;
-  if (pid != 0)
-    (void)close(SHIM_FD_GROUP);
-  return pid;
-}
-
-static pid_t start_program(char **argv, unsigned held, const char *limits) {
-  pid_t shim = getpid();
-  pid_t pid = held & SHIM_IN_GROUP ? fork_into_group() : -1;
-  if (pid < 0 && (held & SHIM_LIMITED) != 0)
-    return -1;
-  if (pid < 0)
-    pid = vfork(); /* returns when the child has executed the program or ended */
-  if (pid == 0)
-    become_program(argv, shim, held, limits);
-  return pid;
 }
 
 /* Waits until a child dies, the lease ends, `fd` (-1: none) becomes readable, or `timeout_ms` (-1:
@@ -335,21 +218,86 @@ static void remove_container(struct shim *s) {
 
 /* Reports that the program could not be run. */
 static void tell_failure(pid_t program, int fork_errno) {
+  const struct program_failure why = program_failure();
   if (program > 0)
     (void)waitpid(program, NULL, 0);
   if (program < 0)
     tell(SHIM_FORK_FAILED, fork_errno);
-  else if (failure->held_errno != 0)
-    tell(SHIM_UNHELD, failure->held_errno);
+  else if (why.held_errno != 0)
+    tell(SHIM_UNHELD, why.held_errno);
   else
-    tell(SHIM_EXEC_FAILED, failure->exec_errno);
+    tell(SHIM_EXEC_FAILED, why.exec_errno);
   tell(SHIM_DONE, 0);
+}
+
+/* Waits for the end of a prepared child's wait. False: it ended before it was told its program, or
+ * segue wants none. */
+static bool wait_until_begun(struct shim *s, int begun) {
+  struct pollfd fds[3] = {{.fd = begun, .events = POLLIN},
+                          {.fd = s->sigchld_fd, .events = POLLIN},
+                          {.fd = SHIM_FD_CONTROL, .events = POLLRDHUP}};
+  struct signalfd_siginfo info;
+  bool told = false;
+  for (;;) {
+    if (poll(fds, 3, -1) <= 0)
+      continue;
+    if (fds[0].revents != 0 && read(begun, &s->term, sizeof s->term) != sizeof s->term)
+      return told;
+    told = told || fds[0].revents != 0;
+    if (fds[1].revents != 0 && read(s->sigchld_fd, &info, sizeof info) > 0)
+      (void)kill(s->program, SIGCONT); /* a stopped child would keep the call waiting */
+    if (fds[0].revents == 0 && fds[1].revents == 0)
+      return false; /* the other end of the socket is closed */
+  }
+}
+
+static bool wait_until_told(struct shim *s, int begun) {
+  drop_pages();
+  bool told = wait_until_begun(s, begun);
+  (void)close(begun);
+  return told;
+}
+
+/* Starts the child. False: there is nothing to watch; what there was to say is said. */
+static bool shim_begin(struct shim *s, char **argv, unsigned held, const char *limits) {
+  int begun = -1;
+  bool waits = (held & SHIM_WAITS) != 0;
+  s->program = waits ? program_prepare(held, &begun) : program_execute(argv, held, limits);
+  int fork_errno = errno;
+  if (held & SHIM_RULES) {
+    (void)close(SHIM_FD_READS);
+    (void)close(SHIM_FD_WRITES);
+  }
+  for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
+    (void)close(fd);
+  if (chdir("/") != 0) /* keeps no directory busy, unless / cannot be entered */
+    errno = 0;
+  if (held & SHIM_FILTER)
+    (void)prctl(PR_SET_NAME, SHIM_HOLDS); /* by this name the daemon knows whom not to obey */
+  if (waits && (s->program < 0 || !wait_until_told(s, begun))) {
+    if (s->program > 0)
+      sweep(s);
+    (void)rmdir(argv[0]); /* it has this name until a call takes it */
+    return false;
+  }
+  const struct program_failure why = program_failure();
+  if (s->program > 0 && why.exec_errno == 0 && why.held_errno == 0)
+    return true;
+  tell_failure(s->program, fork_errno);
+  return false;
+}
+
+static int watch_children(void) {
+  sigset_t chld;
+  (void)sigemptyset(&chld);
+  (void)sigaddset(&chld, SIGCHLD);
+  return signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 int main(int argc, char **argv) {
   static const char usage[] = "segue-shim: started by segue for each provider call, not by hand\n";
   struct shim s = {.lease_fd = -1};
-  sigset_t all, chld;
+  sigset_t all;
 
   if (argc > 3 && strcmp(argv[1], SHIM_FORWARDS) == 0)
     forward(argv + 2);
@@ -366,29 +314,16 @@ int main(int argc, char **argv) {
   char *limits;
   unsigned held = (unsigned)strtoul(argv[1], &limits, 10);
   s.engine = (held & SHIM_CONTAINED) != 0 ? argv[2] : NULL;
-  bool leased = (held & SHIM_LEASED) == 0 || lease_take(&s);
-  s.program = leased ? start_program(argv + 2, held, limits) : -1;
-  int fork_errno = errno;
-  if (held & SHIM_RULES) {
-    (void)close(SHIM_FD_READS);
-    (void)close(SHIM_FD_WRITES);
-  }
-  for (int fd = 0; fd <= 2; fd++) /* ours would keep the pipes open */
-    (void)close(fd);
-  if (s.program < 0 || failure->exec_errno != 0 || failure->held_errno != 0) {
-    tell_failure(s.program, fork_errno);
+  s.sigchld_fd = watch_children();
+  if ((held & SHIM_LEASED) != 0 && !lease_take(&s)) {
+    tell_failure(-1, errno);
     return 0;
   }
-  if (held & SHIM_FILTER)
-    (void)prctl(PR_SET_NAME, SHIM_HOLDS); /* by this name the daemon knows whom not to obey */
+  if (!shim_begin(&s, argv + 2, held, limits))
+    return 0;
   tell(SHIM_STARTED, s.program);
-  if (chdir("/") != 0) /* keeps no directory busy, unless / cannot be entered */
-    errno = 0;
-  (void)sigemptyset(&chld);
-  (void)sigaddset(&chld, SIGCHLD);
-  s.sigchld_fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 
-  look(&s); /* for deaths before the signalfd existed */
+  look(&s); /* for deaths before anybody waited */
   if (!s.program_exited)
     drop_pages();
   while (!lease_over(&s) && (!wait_event(&s, SHIM_FD_CONTROL, -1) || !control_closed()))

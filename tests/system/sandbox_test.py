@@ -66,9 +66,11 @@ movements:
     instruction: Do it.
     permission: %s
     %s
-    rules: [{condition: done, next: COMPLETE}]
+    rules: [{condition: done, next: COMPLETE}, {condition: again, next: work}]
     judge: {stages: [phase1_tag]}
+max_movements: 100
 """
+EARLIER = 90  # calls at most until a shim stands by: rules made just after a change, or a mount, are not kept
 
 
 def serve_socket(s):
@@ -138,8 +140,11 @@ class Stage(DaemonBox):
         self.provider()
 
     def provider(self):
-        program = self.file("home/bin/hostile", f"#!/bin/sh\ncat >/dev/null\n{PYTHON} {self.home}/bin/deeds.py {self.cwd}/orders.json\n"
-                            "echo '[WORK:1]'\n")
+        program = self.file("home/bin/hostile", f"#!/bin/sh\ncat >/dev/null\ncd {self.cwd}\n"
+                            "stands=$(grep -c next- /proc/$PPID/cmdline)\n"
+                            "if [ -s earlier ] && [ $stands = 0 ]; then sed -i 1d earlier; echo '[WORK:2]'; exit; fi\n"
+                            "echo $stands\n"
+                            f"{PYTHON} {self.home}/bin/deeds.py {self.cwd}/orders.json\necho '[WORK:1]'\n")
         os.chmod(program, 0o755)
         shutil.copyfile(DEEDS, self.home + "/bin/deeds.py")
         self.file("home/config/segue/providers/hostile.yaml",
@@ -165,9 +170,11 @@ class Stage(DaemonBox):
         super().__exit__(*exc)
 
 
-def run_deeds(user, keys="", permission="edit", before=(), **sandbox):
-    """What the hostile program could do, by name, and its log. `before`: words before segue's."""
+def run_deeds(user, keys="", permission="edit", before=(), earlier=0, **sandbox):
+    """What the hostile program could do, by name, and its log. `before`: words before segue's; `earlier`: so many
+    calls it does nothing, while no shim stands by."""
     with Stage(user) as box:
+        box.file("work/earlier", "\n" * earlier)
         box.configure(**sandbox)
         other = "/root/segue-test-other" if os.geteuid() == 0 and user == 0 else box.dir + "/nothing"
         neighbour = subprocess.Popen([*box.as_user(), "sleep", "1000"], env={"SECRET": "SECRET", "PATH": box.env["PATH"]})
@@ -197,6 +204,7 @@ def run_deeds(user, keys="", permission="edit", before=(), **sandbox):
         verified(box, box.log_paths()[-1])
         text = of_type(log, "call_end")[-1]["text"]
         deeds = {d["deed"]: d for d in map(json.loads, (line for line in text.splitlines() if line.startswith("{")))}
+        expect(earlier == 0 or text.startswith("1\n"), "no shim stood by", text)
         expect(len(deeds) > 40, text, of_type(log, "call_end")[-1].get("stderr"))
         with open(box.cwd + "/stays", "ab") as f:  # the one that stays behind would hold it
             import fcntl
@@ -215,9 +223,9 @@ def wanted(deed, level, network, mechanism):
     return level in at.split()
 
 
-def check_level(level, network, user, mechanism="landlock"):
+def check_level(level, network, user, mechanism="landlock", earlier=0):
     keys = f"sandbox: {level}" + ("" if network == "open" else f"\n    network: {network}")
-    deeds, log = run_deeds(user, keys, mechanism=mechanism)
+    deeds, log = run_deeds(user, keys, earlier=earlier, mechanism=mechanism)
     wrong = {}
     for deed, d in deeds.items():
         if level == "off" and deed not in CONTROLS:  # what a machine holds by itself is another matter
@@ -257,6 +265,12 @@ def guard_holds_what_it_says():
 def strict_holds_what_it_says():
     for user in users():
         check_level("strict", "open", user)
+
+
+def a_shim_that_stood_by_holds_the_same():  # rules of strict name the call's own folder, so none are kept
+    for user in users():
+        check_level("guard", "open", user, earlier=EARLIER)
+        check_level("guard", "none", user, earlier=EARLIER)
 
 
 def no_network_is_none():
@@ -519,7 +533,7 @@ if __name__ == "__main__":
     if LANDLOCK < 6:
         print(f"skipped: its Landlock (version {LANDLOCK}) holds neither signals nor abstract sockets")
         sys.exit(77)
-    sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, no_network_is_none, bwrap_holds_it_too,
+    sys.exit(main([nothing_is_held_with_off, guard_holds_what_it_says, strict_holds_what_it_says, a_shim_that_stood_by_holds_the_same, no_network_is_none, bwrap_holds_it_too,
                    bwrap_keeps_where_git_looks, bwrap_leaves_nothing_in_the_home_folder,
                    readonly_writes_no_workspace, a_command_writes_unless_it_is_told, guard_is_the_default, the_user_may_forbid_less, wrong_words_are_said,
                    commands_are_off_and_on_request_held, a_secret_in_a_cache_is_one, what_was_denied_is_shown, a_sandbox_of_its_own_is_within_ours, builds_run_under_guard]))

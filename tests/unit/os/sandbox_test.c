@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SESSION "0197f6a0-1c2d-7e3f-8a4b-5c6d7e8f9012"
+
 struct fixture {
   uv_loop_t loop;
   struct process_table *table;
@@ -190,7 +192,7 @@ static struct sandbox *keep(const struct keeping *k, struct str key) {
   struct err err;
   while (again == NULL) {
     sandbox_free(sandbox_new(kept, key, &k->plan, &err));
-    again = sandbox_again(kept, key, k->next);
+    again = sandbox_again(kept, key, k->next, SESSION);
   }
   return again;
 }
@@ -208,7 +210,7 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
   struct sandbox_kept *kept = process_table_sandboxes(k.f->table);
 
   struct sandbox *s = keep(&k, STR("key"));
-  assert_null(sandbox_again(kept, STR("other key"), k.next));
+  assert_null(sandbox_again(kept, STR("other key"), k.next, SESSION));
   assert_int_equal(run_in(k.f, s,
                           "cat $D/home/a && echo y > $D/tmp/2/own && cat $D/tmp/2/own &&"
                           " ! (echo y > $D/tmp/1/own) 2>/dev/null"),
@@ -219,7 +221,7 @@ static void rules_serve_again_while_all_is_as_it_was(void **state) {
   for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
     sandbox_free(keep(&k, STR("key")));
     assert_int_equal(run(k.f, NULL, changes[i]), 0);
-    assert_null(sandbox_again(kept, STR("key"), k.next));
+    assert_null(sandbox_again(kept, STR("key"), k.next, SESSION));
   }
   s = keep(&k, STR("key"));
   assert_int_equal(run_in(k.f, s, "! cat $D/home/secret 2>/dev/null"), 0);
@@ -245,7 +247,7 @@ static void a_ruleset_of_writes_is_made_for_the_next_call(void **state) {
                                       "echo y > $D/shared/a && echo y > $D/tmp/1/a &&"
                                       " ! (echo y > $D/tmp/2/a || echo y > $D/home/a) 2>/dev/null"};
   for (int i = 0; i < 4; i++) { /* the loop runs with each program */
-    struct sandbox *s = sandbox_again(kept, STR("key"), i % 2 ? k.own : k.next);
+    struct sandbox *s = sandbox_again(kept, STR("key"), i % 2 ? k.own : k.next, SESSION);
     assert_non_null(s);
     assert_int_equal(run_in(k.f, s, lines[i % 2]), 0);
   }
@@ -286,7 +288,7 @@ static void rules_of_a_hidden_own_folder_are_not_kept(void **state) {
   struct sandbox_kept *kept = process_table_sandboxes(f->table);
   struct sandbox *s = sandbox_new(kept, STR("key"), &plan, &err);
   assert_int_equal(run_in(f, s, "echo y > $D/tmp/1/own && cat $D/tmp/1/own"), 0);
-  assert_null(sandbox_again(kept, STR("key"), own));
+  assert_null(sandbox_again(kept, STR("key"), own, SESSION));
 }
 
 int main(void) {
