@@ -388,13 +388,15 @@ static struct str engine_words(struct str text) {
 }
 
 /* Returns true if the engine failed, as it says: 125 is always its own, 126 and 127 are also what a
- * shell in the container exits with, unless podman names its runtime (OCI) or docker its daemon
- * (which a user without its group may not call: 126). */
+ * shell in the container exits with, unless podman names its runtime (OCI), docker its daemon
+ * (which a user without its group may not call: 126), or docker's init the program that it cannot
+ * run. */
 static bool is_engines_own(int exit_code, struct str words) {
   bool podmans = str_starts(words, "Error: ") && str_has(words, "OCI ");
   bool dockers = str_starts(words, "docker: ") && str_has(words, " daemon");
+  bool inits = str_starts(words, "[FATAL tini ") && str_has(words, "] exec ");
   return exit_code == CONFINE_ENGINE_FAILED ||
-         ((exit_code == 126 || exit_code == 127) && (podmans || dockers));
+         ((exit_code == 126 || exit_code == 127) && (podmans || dockers || inits));
 }
 
 bool confine_engine_failed(bool contained, const struct process_result *p,

@@ -21,6 +21,9 @@ static const struct {
     {127, "sh: x: not found\n", NULL},
     {127, "Error: no daemon\n", NULL},
     {127, "sh: docker: not found\n", NULL},
+    {3, "[FATAL tini (7)] exec x failed: No such file or directory\n", NULL},
+    {127, "[FATAL tini (7)] exec x failed: No such file or directory\n",
+     "[FATAL tini (7)] exec x failed: No such file or directory"},
     {125, "Error: short-name \"x\" did not resolve\n", "Error: short-name \"x\" did not resolve"},
     {125,
      "docker: Cannot connect to the Docker daemon at unix:///x.sock. Is it running?.\n"
