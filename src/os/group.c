@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "os/clock.h"
-#include "os/process.h"
+#include "os/process_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 
 #define GROUP_SELF "/segue-self" /* segue's own group, beside those of its calls */
 
-enum { FILE_BYTES = 64 * 1024, NAME_BYTES = 128, LOOK_MS = 2, DEPTH = 16, ABOVE_SHIM = 10 };
+enum { FILE_BYTES = 64 * 1024, NAME_BYTES = 128, LOOK_MS = 2, DEPTH = 16 };
 
 struct group {
   char path[PATH_MAX];
@@ -283,15 +283,6 @@ bool group_can_limit(void) {
   return atomic_load(&limits_made) == LIMITS_CAN;
 }
 
-/* Opens a folder with a number that the shim's descriptors do not overwrite. */
-static int open_above(const char *path) {
-  int low = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, ABOVE_SHIM);
-  if (low >= 0)
-    close(low);
-  return fd;
-}
-
 struct group *group_new(const char *session) {
   static atomic_uint number; /* threads of the pool make groups, too */
   char own[PATH_MAX], mount[PATH_MAX];
@@ -302,7 +293,7 @@ struct group *group_new(const char *session) {
   if (snprintf(g->path, sizeof g->path, "%s/segue-%s-%ld-%u", own, session, (long)getpid(),
                atomic_fetch_add(&number, 1) + 1) < (int)sizeof g->path &&
       mkdir(g->path, 0755) == 0)
-    g->fd = open_above(g->path);
+    g->fd = process_fd_above(open(g->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (g->fd >= 0 && faccessat(g->fd, "cgroup.kill", W_OK, AT_EACCESS) == 0) /* from Linux 5.14 on */
     return g;
   if (g->fd >= 0)

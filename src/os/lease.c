@@ -6,7 +6,6 @@
 #include "shim/protocol.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,11 +16,8 @@ static _Atomic int page_fd = -1;
 bool lease_open(struct err *err) {
   if (page != NULL)
     return true;
-  int low = memfd_create("segue-lease", MFD_CLOEXEC);
-  int fd = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
+  int fd = process_fd_above(memfd_create("segue-lease", MFD_CLOEXEC));
   void *bytes = MAP_FAILED;
-  if (low >= 0)
-    (void)close(low);
   if (fd >= 0 && ftruncate(fd, sizeof *page) == 0)
     bytes = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (bytes == MAP_FAILED) {

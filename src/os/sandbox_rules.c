@@ -443,14 +443,7 @@ static bool fill_writes(const struct sandbox_plan *plan, int abi, int fd) {
 
 /* Makes a ruleset whose number is above the shim's descriptors. */
 static int sandbox_ruleset(const struct ll_ruleset *handled) {
-  int fd = ll_create(handled);
-  if (fd < 0 || fd >= FD_ABOVE_SHIM)
-    return fd;
-  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_ABOVE_SHIM);
-  int number = errno;
-  (void)close(fd);
-  errno = number;
-  return high;
+  return process_fd_above(ll_create(handled));
 }
 
 static int ruleset_filled(int fd, bool ok) {
