@@ -71,7 +71,7 @@ static const char record[] =
 static void takes_what_is_valid(void **state) {
   static const char *const taken[] = {
       "{'type':'a','n':1,'text':'abc'}",
-      " {'type':'a','n':1,'text':'abc'}" + 1,
+      &" {'type':'a','n':1,'text':'abc'}"[1],
       "{ 'type' : 'a' , 'n' : 1 ,\n'text' : '\\u00e4\\n\\ud83d\\ude00' }",
       "{'type':'a','n':3,'parts':['x',{'ref':'12#/text'}],'hex':'09af','word':null}",
       "{'type':'a','n':9,'text':'a','free':{'a':[1,{'b':[]}],'c':{}},'cost':0.25}",

@@ -206,7 +206,7 @@ static void kept_until_written(void **state) {
 static void index_is_another(void **state) {
   struct fixture *f = *state;
   char path[700];
-  unsigned char c;
+  unsigned char c = 0;
   check(f);
   write_log(f, 2, true, 7);
   write_log(f, 3, false, 7);
