@@ -546,6 +546,47 @@ def no_browser():
         box.end()
 
 
+def ended_while_it_opens():
+    """A signal before anything waits for the browser leaves no file behind: a full stderr holds segue there."""
+    with WebBox() as box:
+        os.makedirs(box.logs)
+        os.mkfifo(box.dir + "/full")
+        os.mkfifo(box.dir + "/held")
+        full = os.open(box.dir + "/full", os.O_RDWR | os.O_NONBLOCK)
+        opener = box.file("browser", f"#!/bin/sh\ntouch {box.dir}/begun\nexec cat {box.dir}/held\n")
+        os.chmod(opener, 0o700)
+        box.serve()
+        for words in ((), ("--logs", box.logs)):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                with contextlib.suppress(BlockingIOError):
+                    while True:
+                        os.write(full, bytes(4096))
+                process = box.start("web", *words, env={"BROWSER": opener},
+                                    prefix=("sh", "-c", f'exec "$0" "$@" 2>{box.dir}/full'))
+                box.until(lambda: os.path.exists(box.dir + "/begun"), "no browser")
+                process.send_signal(number)
+                with contextlib.suppress(BlockingIOError):
+                    while os.read(full, 65536):
+                        pass
+                status = process.wait(20)
+                expect(status == (0 if words else -number), words, number, status)
+                left = [n for n in os.listdir(box.dir + "/run") + os.listdir(box.dir + "/tmp") if n.endswith(".html")]
+                expect(left == [], words, number, left)
+                os.unlink(box.dir + "/begun")
+                with contextlib.suppress(OSError):  # lets the browser go
+                    os.close(os.open(box.dir + "/held", os.O_WRONLY | os.O_NONBLOCK))
+        os.close(full)
+        process = box.start("web", "--no-open", "--logs", box.logs, prefix=("nohup",))
+        window = Window(process.stdout.readline().decode().strip())
+        process.send_signal(signal.SIGHUP)
+        window.enter()
+        expect(window.ask("GET", "", NAVIGATE)[0] == 200)
+        process.send_signal(signal.SIGTERM)
+        expect(process.wait(20) == 0, "nohup")
+        box.end()
+
+
 if __name__ == "__main__":
     sys.exit(main([off_by_default, proxy, codes, browsers_are_bounded, door, read_only, other_users, bounds,
-                   many_pages, other_origin, rebound, the_file, who_acted, no_browser]))
+                   many_pages, other_origin, rebound, the_file, who_acted, no_browser,
+                   ended_while_it_opens]))

@@ -36,11 +36,19 @@ static const struct cli_option options[] = {
     {0},
 };
 
+/* The browser that is to open the page. */
+struct browser {
+  struct buf path; /* the file that leads to the page; or empty */
+  pid_t pid;       /* 0: none was started */
+  int status;      /* of one that ended */
+  sigset_t before; /* the signals that were blocked before browser_hold */
+};
+
 struct web {
   const struct cli_args *args;
   struct provider_registry *registry; /* has the limits of a day; or NULL */
   struct day_book book;
-  struct buf path; /* the file that leads to the page; or empty */
+  struct browser browser;
   char where[PATHS_BYTES];
 };
 
@@ -73,42 +81,67 @@ static bool has_display(void) {
          getenv("BROWSER") != NULL;
 }
 
-static bool start_browser(const char *path, pid_t *pid) {
-  const char *browser = getenv("BROWSER");
-  char program[256];
-  (void)snprintf(program, sizeof program, "%s", browser && browser[0] ? browser : "xdg-open");
-  char *argv[] = {program, (char *)(uintptr_t)path, NULL};
-  return posix_spawnp(pid, program, NULL, NULL, argv, environ) == 0;
-}
+static const int browser_endings[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* Waits so long, or until the browser fails or a signal wants to end this program, whose file is
- * removed first. Returns that signal, or 0; *status: of a browser that ended. leaves: any end of it
- * is enough. Signals are blocked only after the browser's start: it would inherit that. */
-static int web_await(pid_t pid, uint64_t for_ms, bool leaves, int *status) {
-  const uint64_t until_ms = clock_mono_ms() + for_ms;
-  const int endings[] = {SIGINT, SIGTERM, SIGHUP};
-  sigset_t set, before;
-  int got = 0;
+/* Blocks the signals that end this program: it must live to remove the file. */
+static void browser_hold(struct browser *b) {
+  sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGCHLD);
-  for (size_t i = 0; i < ARRAY_LEN(endings); i++)
-    sigaddset(&set, endings[i]);
-  (void)sigprocmask(SIG_BLOCK, &set, &before);
-  for (;;) {
-    if (pid > 0 && waitpid(pid, status, WNOHANG) == pid)
-      pid = 0;
+  for (size_t i = 0; i < ARRAY_LEN(browser_endings); i++)
+    sigaddset(&set, browser_endings[i]);
+  (void)sigprocmask(SIG_BLOCK, &set, &b->before);
+}
+
+/* Delivers those that came since browser_hold. */
+static void browser_let_go(struct browser *b) {
+  (void)sigprocmask(SIG_SETMASK, &b->before, NULL);
+}
+
+/* The browser is not to inherit the signals that are blocked or ignored here. */
+static bool browser_start(struct browser *b) {
+  const char *named = getenv("BROWSER");
+  char program[256];
+  posix_spawnattr_t attributes;
+  sigset_t usual;
+  (void)snprintf(program, sizeof program, "%s", named && named[0] ? named : "xdg-open");
+  char *argv[] = {program, b->path.p, NULL};
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGPIPE);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigmask(&attributes, &b->before);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  int number = posix_spawnp(&b->pid, program, NULL, &attributes, argv, environ);
+  posix_spawnattr_destroy(&attributes);
+  if (number != 0)
+    b->pid = 0;
+  return number == 0;
+}
+
+/* Waits so long, or until the browser fails or a signal wants to end this program, which stays to
+ * be delivered by browser_let_go. leaves: any end of the browser is enough. */
+static void browser_await(struct browser *b, uint64_t for_ms, bool leaves) {
+  const uint64_t until_ms = clock_mono_ms() + for_ms;
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (size_t i = 0; i < ARRAY_LEN(browser_endings); i++)
+    sigaddset(&set, browser_endings[i]);
+  for (pid_t running = b->pid;;) {
+    if (running > 0 && waitpid(running, &b->status, WNOHANG) == running)
+      running = 0;
     uint64_t now_ms = clock_mono_ms();
-    if (now_ms >= until_ms || (pid == 0 && (leaves || *status != 0)))
-      break;
+    if (now_ms >= until_ms || (running == 0 && (leaves || b->status != 0)))
+      return;
     const long left_ms = (long)(until_ms - now_ms);
     const struct timespec left = {left_ms / 1000, left_ms % 1000 * 1000000};
-    got = sigtimedwait(&set, NULL, &left);
-    if (got > 0 && got != SIGCHLD)
-      break;
-    got = 0;
+    int got = sigtimedwait(&set, NULL, &left);
+    if (got > 0 && got != SIGCHLD) {
+      (void)raise(got); /* blocked: it waits again */
+      return;
+    }
   }
-  (void)sigprocmask(SIG_SETMASK, &before, NULL);
-  return got;
 }
 
 static bool web_failed(int status, struct err *err) {
@@ -122,18 +155,19 @@ static bool web_failed(int status, struct err *err) {
                  how);
 }
 
-/* Prints the way in, or opens it. `path` then is the file that is to be removed later. */
+/* Prints the way in, or opens it: b->path then is the file that is to be removed later. Call it
+ * after browser_hold. */
 static bool web_show(const struct cli_args *args, const char *url, const char *code,
-                     struct buf *path, pid_t *pid, struct err *err) {
+                     struct browser *b, struct err *err) {
   if (cli_flag(args, "no-open") || !has_display()) {
     printf("%s#%s\n", url, code);
     fflush(stdout);
     fputs("segue web: open this address within a minute; its code works once\n", stderr);
     return true;
   }
-  if (!web_file(url, code, path, err))
+  if (!web_file(url, code, &b->path, err))
     return false;
-  if (start_browser(path->p, pid)) {
+  if (browser_start(b)) {
     fprintf(stderr, "segue web: %s (if no browser opens: segue web --no-open)\n", url);
     return true;
   }
@@ -144,13 +178,25 @@ static bool web_show(const struct cli_args *args, const char *url, const char *c
 
 /* --- with a daemon --- */
 
+/* Shows the page, and stays until a browser has read the file, which it then removes. */
+static bool web_show_daemon(const struct cli_args *args, const char *url, const char *code,
+                            struct err *err) {
+  struct browser b = {0};
+  browser_hold(&b);
+  bool ok = web_show(args, url, code, &b, err);
+  if (b.pid > 0)
+    browser_await(&b, CODE_LIFE_MS / 6, false);
+  if (b.path.n > 0)
+    (void)unlink(b.path.p);
+  buf_deinit(&b.path);
+  browser_let_go(&b);
+  return ok && (b.status == 0 || web_failed(b.status, err));
+}
+
 /* Asks the daemon for the page; returns -1 if there is none. */
 static int web_daemon(const struct cli_args *args, struct err *err) {
   bool revoke = cli_flag(args, "revoke");
   struct client_reply reply = {0};
-  struct buf path = {0};
-  pid_t pid = 0;
-  int ended = 0, signal = 0;
   json_t *body = json_pack("{sb sb}", "read_only", cli_flag(args, "read-only"), "revoke", revoke);
   bool asked = client_ask(cli_value(args, "socket"), "POST", "/v1/web/codes", body, &reply, err);
   json_decref(body);
@@ -165,18 +211,8 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
   const char *code = json_string_value(json_at(reply.value, "code"));
   if (revoke)
     fputs("segue web: all browsers are signed out\n", stderr);
-  else if (url == NULL || code == NULL || !web_show(args, url, code, &path, &pid, err))
+  else if (url == NULL || code == NULL || !web_show_daemon(args, url, code, err))
     status = cli_fail("web", err);
-  if (path.n > 0) { /* a browser has read it by then */
-    if (pid > 0)
-      signal = web_await(pid, CODE_LIFE_MS / 6, false, &ended);
-    (void)unlink(path.p);
-  }
-  if (signal > 0)
-    (void)raise(signal);
-  if (ended != 0 && !web_failed(ended, err))
-    status = cli_fail("web", err);
-  buf_deinit(&path);
   client_reply_deinit(&reply);
   return status;
 }
@@ -185,16 +221,15 @@ static int web_daemon(const struct cli_args *args, struct err *err) {
 
 static bool web_show_alone(void *ctx, const char *url, const char *code, struct err *err) {
   struct web *web = ctx;
+  struct browser *b = &web->browser;
   char shown[STORE_SHOWN_BYTES];
-  pid_t pid = 0;
-  int ended = 0;
-  if (!web_show(web->args, url, code, &web->path, &pid, err))
+  browser_hold(b);
+  bool ok = web_show(web->args, url, code, b, err);
+  if (b->pid > 0)
+    browser_await(b, FAILS_WITHIN_MS, true);
+  browser_let_go(b); /* the loop takes what came */
+  if (!ok || (b->status != 0 && !web_failed(b->status, err)))
     return false;
-  int signal = pid > 0 ? web_await(pid, FAILS_WITHIN_MS, true, &ended) : 0;
-  if (signal > 0)
-    (void)raise(signal); /* the loop takes it */
-  if (ended != 0)
-    return web_failed(ended, err);
   fprintf(stderr, "segue web: shows ");
   cli_put_safe(stderr, store_shown(web->where, shown));
   fputs(" until Ctrl-C, and changes nothing\n", stderr);
@@ -234,9 +269,9 @@ static int web_alone(const struct cli_args *args, struct err *err) {
             web_has_folder(args, web.where, err) &&
             window_alone(web.where, cli_value(args, "http"), cli_flag(args, "read-only"),
                          web_show_alone, web_day, &web, err);
-  if (web.path.n > 0)
-    (void)unlink(web.path.p);
-  buf_deinit(&web.path);
+  if (web.browser.path.n > 0)
+    (void)unlink(web.browser.path.p);
+  buf_deinit(&web.browser.path);
   registry_free(web.registry);
   day_book_deinit(&web.book);
   return ok ? STATUS_COMPLETE : cli_fail("web", err);

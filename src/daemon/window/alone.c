@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-static const int alone_signals[] = {SIGINT, SIGTERM};
+static const int alone_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 struct alone {
   uv_loop_t loop;
@@ -22,6 +22,12 @@ static void alone_end(struct alone *a) {
   for (size_t i = 0; i < ARRAY_LEN(a->signals); i++)
     uv_close((uv_handle_t *)&a->signals[i], NULL);
   window_free(a->window);
+}
+
+/* nohup ignores SIGHUP so that the program lives on. */
+static bool alone_ignores(int number) {
+  struct sigaction now;
+  return number == SIGHUP && sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 static void alone_on_signal(uv_signal_t *handle, int number) {
@@ -50,7 +56,8 @@ bool window_alone(const char *where, const char *address, bool read_only, window
     for (size_t i = 0; i < ARRAY_LEN(a.signals); i++) {
       uv_signal_init(&a.loop, &a.signals[i]);
       a.signals[i].data = &a;
-      uv_signal_start(&a.signals[i], alone_on_signal, alone_signals[i]);
+      if (!alone_ignores(alone_signals[i]))
+        uv_signal_start(&a.signals[i], alone_on_signal, alone_signals[i]);
     }
     (void)signal(SIGPIPE, SIG_IGN);
     window_url(a.window, url);

@@ -1,5 +1,5 @@
-/* alone.h - the window without a daemon: serves a folder of logs until SIGINT or SIGTERM, and
- * changes nothing.
+/* alone.h - the window without a daemon: serves a folder of logs until SIGINT, SIGTERM or
+ * SIGHUP (not under nohup), and changes nothing.
  *
  *   window_alone(where, address, read_only, show, day, ctx, &err)   returns when it was told to end
  * show(ctx, url, code, err) comes once the port is open; false ends it with err. day(ctx): as in
