@@ -330,6 +330,23 @@ def the_engine_says_why():
         expect("docker could not start a container of x: " in end["error"]["message"] and "--help" not in end["error"]["message"], end)
 
 
+def doctor_asks_the_engine():
+    """An engine that is here but cannot run a container is named with its reason, and is a problem where agents need it."""
+    for engine, env in (("docker", {"DOCKER_HOST": "unix:///nowhere.sock"}), ("podman", {"CONTAINERS_CONF": "/dev/null/nowhere"})):
+        if not any(os.path.exists(f"{at}/{engine}") for at in ("/usr/bin", "/bin", "/usr/local/bin")):
+            print(f"skipped: {engine} is not installed")
+            continue
+        with Box() as box:
+            os.makedirs(box.dir + "/home/config/segue")
+            for level, state in (("guard", "note"), ("container", "problem")):
+                box.file("home/config/segue/config.yaml", json.dumps({"sandbox": {"mechanism": engine, "level": level, "image": "x"}}))
+                found = {f["what"]: f for f in json.loads(box.segue("doctor", "--json", env=env, timeout=60).stdout)["findings"]}
+                told = found["containers"]
+                expect(told["state"] == state and told["text"].startswith(engine + ": ") and "nowhere" in told["text"], level, told)
+                quick = {f["what"]: f for f in json.loads(box.segue("doctor", "--json", "--quick", env=env).stdout)["findings"]}
+                expect(quick["containers"]["text"] == engine, quick["containers"])
+
+
 def words_are_checked_before():
     with Box() as box:
         os.makedirs(box.dir + "/home/config/segue")
@@ -348,4 +365,4 @@ def words_are_checked_before():
 if __name__ == "__main__":
     need_build()
     sys.exit(main([sees_its_workspace_and_no_more, a_hostile_program_is_held, ends_with_its_call, networks_are_what_they_say, limits_hold_it, what_short_programs_say_is_heard, an_agent_keeps_its_state,
-                   what_cannot_be_is_said, the_engine_says_why, words_are_checked_before]))
+                   what_cannot_be_is_said, the_engine_says_why, doctor_asks_the_engine, words_are_checked_before]))

@@ -1,14 +1,17 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
 #include "cli/doctor.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "cli/program.h"
 #include "host/backends.h"
 #include "host/day_book.h"
 #include "host/overrides.h"
 #include "host/paths.h"
 #include "host/sandbox.h"
 #include "os/sandbox_bwrap.h"
+#include "os/sandbox_container.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -25,7 +28,7 @@ static const struct cli_option options[] = {
     {0},
 };
 
-enum { DOCTOR_INDENT = 9 };
+enum { DOCTOR_INDENT = 9, ENGINE_WAIT_S = 10 };
 
 /* Prints a text in lines that fit, indented by that many columns. */
 static void doctor_put(struct str text, size_t indent) {
@@ -90,8 +93,55 @@ static void look_at_shim(struct doctor_report *r) {
     doctor_find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
 }
 
+/* Asks a program that runs containers whether it can: docker's daemon may be down or refuse this
+ * user, podman lack what it needs. False: `why` was set. */
+static bool engine_answers(const char *name, char *path, struct buf *why) {
+  const bool docker = strcmp(name, SANDBOX_DOCKER) == 0; /* whose `info` succeeds anyway */
+  char *argv[] = {path, docker ? "version" : "info", NULL};
+  struct program engine = {.argv = argv, .timeout_s = ENGINE_WAIT_S};
+  struct err err = {0};
+  bool ran = program_run(&engine, &err), ok = ran && engine.status == 0 && !engine.timed_out;
+  struct str last = STR(""), rest = buf_view(&engine.errors);
+  while (rest.n > 0) {
+    struct str line = str_trim(str_next_line(&rest));
+    last = line.n > 0 ? line : last;
+  }
+  if (!ran)
+    buf_printf(why, "%s", err.text);
+  else if (engine.timed_out)
+    buf_printf(why, "%s %s did not end within %d s", name, argv[1], ENGINE_WAIT_S);
+  else if (last.n > 0)
+    buf_printf(why, "%s: %.*s", name, (int)utf8_floor(last.p, last.n < 300 ? last.n : 300), last.p);
+  else
+    buf_printf(why, "%s %s gave status %d", name, argv[1], engine.status);
+  buf_deinit(&engine.out);
+  buf_deinit(&engine.errors);
+  return ok;
+}
+
+/* Says what runs containers here. wanted: agents are to run in one. */
+static void look_at_containers(struct doctor_report *r, const struct config *user, bool wanted,
+                               bool quick) {
+  const enum finding_kind failed = wanted ? FINDING_PROBLEM : FINDING_NOTE;
+  const char *none, *engine = sandbox_engine(user->sandbox, &none);
+  char path[256];
+  struct buf why = {0};
+  if (engine == NULL)
+    doctor_find(r, failed, "containers", none, "without it there is no sandbox: container");
+  else if (quick || !sandbox_find_engine(engine, path, sizeof path) ||
+           engine_answers(engine, path, &why))
+    doctor_find(r, FINDING_OK, "containers", engine, NULL);
+  else
+    doctor_find(r, failed, "containers", buf_c(&why),
+                strcmp(engine, SANDBOX_DOCKER) == 0
+                    ? "start docker's daemon, or let this user call it: until then there is no "
+                      "sandbox: container"
+                    : "until it works there is no sandbox: container");
+  buf_deinit(&why);
+}
+
 /* Says what confines agents here. */
-static void look_at_sandbox(struct doctor_report *r, const struct config *user) {
+static void look_at_sandbox(struct doctor_report *r, const struct config *user, bool quick) {
   json_auto_t *sandbox = sandbox_resolve(user->sandbox, user->providers);
   const char *level = json_string_value(json_object_get(sandbox, "level"));
   const char *why;
@@ -120,11 +170,7 @@ static void look_at_sandbox(struct doctor_report *r, const struct config *user) 
                 "it allows user namespaces only to /usr/bin/bwrap and a few others: clients' own "
                 "sandboxes (codex, browsers) fail here, and podman needs its package",
                 "let segue sandbox them, which needs no namespaces: sandbox: guard");
-  const char *none, *engine = sandbox_engine(user->sandbox, &none);
-  if (engine != NULL)
-    doctor_find(r, FINDING_OK, "containers", engine, NULL);
-  else
-    doctor_find(r, FINDING_NOTE, "containers", none, "without it there is no sandbox: container");
+  look_at_containers(r, user, strcmp(level, "container") == 0, quick);
   if (why == NULL)
     doctor_find(r, off ? FINDING_NOTE : FINDING_OK, "sandbox", text, NULL);
   else if (off)
@@ -223,7 +269,7 @@ static int doctor_run(int argc, char **argv) {
     file_problem(&r, "configuration", &err, "correct the file, or remove it");
   } else {
     look_at_configuration(&r);
-    look_at_sandbox(&r, &user);
+    look_at_sandbox(&r, &user, cli_flag(&args, "quick"));
     struct provider_registry *registry = backends_new(&user, &err);
     if (registry == NULL)
       file_problem(&r, "profiles and settings", &err, "correct the file, or remove it");
