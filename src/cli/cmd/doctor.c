@@ -93,11 +93,14 @@ static void look_at_shim(struct doctor_report *r) {
     doctor_find(r, FINDING_PROBLEM, "shim", err.text, "install segue again");
 }
 
+static bool is_docker(const char *engine) {
+  return strcmp(engine, SANDBOX_DOCKER) == 0;
+}
+
 /* Asks a program that runs containers whether it can: docker's daemon may be down or refuse this
- * user, podman lack what it needs. False: `why` was set. */
+ * user (of which its info makes no error), podman lack what it needs. False: `why` was set. */
 static bool engine_answers(const char *name, char *path, struct buf *why) {
-  const bool docker = strcmp(name, SANDBOX_DOCKER) == 0; /* whose `info` succeeds anyway */
-  char *argv[] = {path, docker ? "version" : "info", NULL};
+  char *argv[] = {path, is_docker(name) ? "version" : "info", NULL};
   struct program engine = {.argv = argv, .timeout_s = ENGINE_WAIT_S};
   struct err err = {0};
   bool ran = program_run(&engine, &err), ok = ran && engine.status == 0 && !engine.timed_out;
@@ -122,6 +125,8 @@ static bool engine_answers(const char *name, char *path, struct buf *why) {
 /* Says what runs containers here. wanted: agents are to run in one. */
 static void look_at_containers(struct doctor_report *r, const struct config *user, bool wanted,
                                bool quick) {
+  static const char *const of_docker =
+      "start docker's daemon, or let this user call it: until then there is no sandbox: container";
   const enum finding_kind failed = wanted ? FINDING_PROBLEM : FINDING_NOTE;
   const char *none, *engine = sandbox_engine(user->sandbox, &none);
   char path[256];
@@ -133,10 +138,7 @@ static void look_at_containers(struct doctor_report *r, const struct config *use
     doctor_find(r, FINDING_OK, "containers", engine, NULL);
   else
     doctor_find(r, failed, "containers", buf_c(&why),
-                strcmp(engine, SANDBOX_DOCKER) == 0
-                    ? "start docker's daemon, or let this user call it: until then there is no "
-                      "sandbox: container"
-                    : "until it works there is no sandbox: container");
+                is_docker(engine) ? of_docker : "until it works there is no sandbox: container");
   buf_deinit(&why);
 }
 
