@@ -88,7 +88,9 @@ static void expect_change(const char *dir, const char *command, const char *expe
   char own[256];
   (void)snprintf(own, sizeof own, "%s/own", root);
   const char *const own_folders[] = {own, NULL};
-  struct tree *t = tree_new(dir, "segue-test-tree", own_folders);
+  char name[64];
+  (void)snprintf(name, sizeof name, "segue-test-tree-%ld", (long)getpid());
+  struct tree *t = tree_new(dir, name, own_folders);
   assert_int_equal(drive(t, tree_begin(t)), TREE_DONE);
   sh(command);
   assert_int_equal(drive(t, tree_again(t)), TREE_DONE);
