@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 #include "os/process_internal.h"
 #include "os/sandbox_internal.h"
@@ -21,7 +22,10 @@
 
 const char *const sandbox_engines[] = {SANDBOX_PODMAN, SANDBOX_DOCKER, NULL};
 
-enum { NPROC_MOST = 32768 }; /* podman limits itself to that and cannot give more */
+enum {
+  WORDS_BYTES = 300,
+  NPROC_MOST = 32768, /* podman limits itself to that and cannot give more */
+};
 
 struct volume {
   char *path;
@@ -63,6 +67,19 @@ bool sandbox_find_engine(const char *name, char *path, size_t size) {
     return last[i].found && snprintf(path, size, "%s", last[i].path) < (int)size;
   }
   return engine_look(name, path, size);
+}
+
+/* docker's very last lines only lead to its manual. */
+struct str sandbox_engine_words(struct str errors) {
+  struct str words = STR("");
+  while (errors.n > 0) {
+    struct str line = str_trim(str_next_line(&errors));
+    if (line.n > 0 && !str_starts(line, "Run '") && !str_starts(line, "See '"))
+      words = line;
+  }
+  if (words.n > WORDS_BYTES)
+    words.n = utf8_floor(words.p, WORDS_BYTES);
+  return words;
 }
 
 static void engine_say(struct containing *c, const char *text) {

@@ -21,6 +21,8 @@ extern const char *const sandbox_engines[]; /* in the order in which they are lo
 
 /* In the system's own folders. Starts nothing. */
 bool sandbox_find_engine(const char *name, char *path, size_t size);
+/* The last line of what an engine wrote to stderr, which says why it failed; at most 300 bytes. */
+struct str sandbox_engine_words(struct str errors);
 
 struct sandbox_container {
   const struct sandbox_plan *plan;

@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "core/sandbox.h"
 #include "format/json_write.h"
 #include "os/sandbox_bwrap.h"
@@ -374,19 +373,6 @@ static struct sandbox *confine_contain(const struct confining *c, const struct s
   return NULL;
 }
 
-/* Returns an engine's last words. docker's very last ones only lead to its manual. */
-static struct str engine_words(struct str text) {
-  struct str words = STR("");
-  while (text.n > 0) {
-    struct str line = str_trim(str_next_line(&text));
-    if (line.n > 0 && !str_starts(line, "Run '") && !str_starts(line, "See '"))
-      words = line;
-  }
-  if (words.n > 300)
-    words.n = utf8_floor(words.p, 300);
-  return words;
-}
-
 /* Returns true if the engine failed, as it says: 125 is always its own, 126 and 127 are also what a
  * shell in the container exits with, unless podman names its runtime (OCI), docker its daemon
  * (which a user without its group may not call: 126), or docker's init the program that it cannot
@@ -401,7 +387,7 @@ static bool is_engines_own(int exit_code, struct str words) {
 
 bool confine_engine_failed(bool contained, const struct process_result *p,
                            const struct call_request *request, struct call_result *r) {
-  const struct str words = engine_words(buf_view(&r->error_text.bytes));
+  const struct str words = sandbox_engine_words(buf_view(&r->error_text.bytes));
   if (!contained || p->why != PROCESS_END_EXITED || !is_engines_own(p->exit_code, words))
     return false;
   call_result_fail(r, CLASS_NOT_FOUND, "%s could not start a container of %s: " STR_FMT,

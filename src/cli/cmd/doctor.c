@@ -1,7 +1,6 @@
 /* segue doctor: says what stands in the way of running workflows here, and what to do about it. */
 #include "cli/doctor.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
 #include "cli/program.h"
@@ -104,17 +103,13 @@ static bool engine_answers(const char *name, char *path, struct buf *why) {
   struct program engine = {.argv = argv, .timeout_s = ENGINE_WAIT_S};
   struct err err = {0};
   bool ran = program_run(&engine, &err), ok = ran && engine.status == 0 && !engine.timed_out;
-  struct str last = STR(""), rest = buf_view(&engine.errors);
-  while (rest.n > 0) {
-    struct str line = str_trim(str_next_line(&rest));
-    last = line.n > 0 ? line : last;
-  }
+  struct str words = sandbox_engine_words(buf_view(&engine.errors));
   if (!ran)
     buf_printf(why, "%s", err.text);
   else if (engine.timed_out)
     buf_printf(why, "%s %s did not end within %d s", name, argv[1], ENGINE_WAIT_S);
-  else if (last.n > 0)
-    buf_printf(why, "%s: %.*s", name, (int)utf8_floor(last.p, last.n < 300 ? last.n : 300), last.p);
+  else if (words.n > 0)
+    buf_printf(why, "%s: %.*s", name, (int)words.n, words.p);
   else
     buf_printf(why, "%s %s gave status %d", name, argv[1], engine.status);
   buf_deinit(&engine.out);
