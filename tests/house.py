@@ -29,6 +29,7 @@ ONLY_TESTS_CALL = {'adapt_dialect_at', 'item_stream_end', 'profile_about', 'sche
 SCANNERS = {'jscan_value'}
 LINUX_ROOMS = ('src/os/', 'src/shim/', 'src/http/')
 BANNED = re.compile(r'(?<![\w.>])(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|atof|gets)\s*\(')
+CUTS_KEYS = re.compile(r'\b(json_equal|json_copy|json_deep_copy)\s*\(')
 LINUX = re.compile(
     r'\b(prctl|epoll_\w+|signalfd|timerfd_\w+|eventfd|inotify_\w+|pidfd_\w+|memfd_create|accept4|pipe2'
     r'|dup3|splice|vmsplice|sendfile|fallocate|syscall|getrandom|prlimit|openat2|statx|renameat2'
@@ -218,6 +219,9 @@ def of_one_file(path, s):
         m = BANNED.search(line) if path.startswith('src/') and n in s.code_lines else None
         if m:
             yield 'banned call', path, n, f'{m[1]} has no bound, or no way to say that it failed'
+        m = CUTS_KEYS.search(line) if path.startswith('src/') and n in s.code_lines else None
+        if m:
+            yield 'banned call', path, n, f'{m[1]} cuts keys off at NUL: use format/json_value.h'
         if path.startswith('src/') and not path.startswith(LINUX_ROOMS) and n in s.code_lines:
             m = LINUX.search(line)
             if m:

@@ -1,5 +1,6 @@
 /* Makes the root of an adapted schema and its definitions; keeps failures and changes. */
 #include "adapt/internal.h"
+#include "format/json_value.h"
 #include "schema/run.h"
 
 #include <assert.h>
@@ -246,13 +247,13 @@ static void finish_root(struct adapter *a, struct built built) {
   bool whole = a->dialect->flags & ADAPT_WHOLE;
   json_t *all = whole ? json_incref(json_object_get(built.schema, "$defs")) : definitions(a);
   const json_t *inner = whole ? built.schema : definition_of(built.schema, all);
-  json_t *root = json_copy((json_t *)inner);
+  json_t *root = json_clone_top(inner);
   if (whole && json_object_get(inner, "$ref"))
     json_object_del(root, "$defs");
   a->out->root = built.plan;
   if ((a->dialect->flags & ADAPT_ROOT_OBJECT || a->opts->reasoning) && !is_object(root)) {
     json_decref(root);
-    root = json_copy(built.schema);
+    root = json_clone_top(built.schema);
     if (whole)
       json_object_del(root, "$defs");
     root = wrap(a, root);

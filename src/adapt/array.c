@@ -1,6 +1,8 @@
 /* Builds arrays and tuples. */
 #include "adapt/internal.h"
 
+#include "format/json_value.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -157,7 +159,7 @@ static struct built tuple_object(struct adapter *a, const struct adapt_view *vie
   adapt_put(built.schema, "required", required);
   adapt_put(built.schema, "additionalProperties", json_false());
   if (adapt_has(a, ADAPT_ORDERING))
-    adapt_put(built.schema, "propertyOrdering", json_copy(required));
+    adapt_put(built.schema, "propertyOrdering", json_clone_top(required));
   a->out->plans[built.plan] = plan;
   adapt_changed(a, view->prefix_entry, "prefixItems", NULL, ADAPT_REWRITTEN,
                 "positions are properties");

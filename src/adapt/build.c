@@ -1,6 +1,8 @@
 /* Builds the schema of a place in the dialect, and the plan of its values. */
 #include "adapt/internal.h"
 
+#include "format/json_value.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +41,7 @@ static struct built sums_join(struct adapter *a, json_t *list, const struct plan
   bool same = true;
   if (count == 1) {
     json_t *only = json_array_get(list, 0);
-    built = (struct built){json_copy(only), branches[0].plan};
+    built = (struct built){json_clone_top(only), branches[0].plan};
     if (!json_object_get(only, "$ref") && !json_object_get(only, "description"))
       adapt_words_put(built.schema, view, words);
   } else if (count > 1) {
@@ -67,7 +69,7 @@ struct built adapt_union(struct adapter *a, const struct sum *sums, size_t count
       continue;
     bool comparable =
         adapt_plan_same(a, built.plan) && adapt_size(built.schema, COMPARED_MAX) <= COMPARED_MAX;
-    while (comparable && k < at && !json_equal(json_array_get(list, k), built.schema))
+    while (comparable && k < at && !json_same(json_array_get(list, k), built.schema))
       k++;
     if (!comparable || k == at) {
       branches[at] = (struct plan_branch){built.plan, sums[i], built.schema, NODE_NONE};
@@ -304,7 +306,7 @@ static struct built build_reference(struct adapter *a, const struct adapt_view *
     built.schema = json_incref(a->units[index].schema);
   } else if (done && (view->description || view->default_value) &&
              a->units[index].size <= INLINE_MAX) {
-    built.schema = json_copy(a->units[index].schema);
+    built.schema = json_clone_top(a->units[index].schema);
     const char *below = json_string_value(json_object_get(built.schema, "description"));
     struct adapt_view own = *view;
     if (!own.description)

@@ -1,6 +1,8 @@
 /* Turns values from one shape into the other, following the plans. */
 #include "adapt/internal.h"
 
+#include "format/json_value.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +126,7 @@ static json_t *enum_back(const struct adapt_plan *plan, const json_t *value) {
         length == json_string_length(value) && memcmp(text, json_string_value(value), length) == 0;
     free(text);
     if (same)
-      return json_deep_copy(one);
+      return json_clone(one);
   }
   return turn_keep(value);
 }

@@ -1,6 +1,8 @@
 /* Builds what concerns one value: null, its keywords, enum and const. */
 #include "adapt/internal.h"
 
+#include "format/json_value.h"
+
 #include <string.h>
 
 json_t *adapt_typed(const char *type) {
@@ -26,15 +28,15 @@ static bool has_null(const json_t *list, bool types) {
 static json_t *null_listed(json_t *schema) {
   json_t *type = json_object_get(schema, "type"), *values = json_object_get(schema, "enum");
   json_t *only = json_object_get(schema, "const");
-  json_t *types = json_is_array(type) ? json_copy(type) : json_array();
+  json_t *types = json_is_array(type) ? json_clone_top(type) : json_array();
   bool listed = json_is_array(type) && has_null(type, true);
   if (!json_is_array(type))
     json_array_append_new(types, json_incref(type));
   if (!listed)
     json_array_append_new(types, json_string_nocheck("null"));
-  json_t *copy = json_copy(schema);
+  json_t *copy = json_clone_top(schema);
   if (values || only) {
-    json_t *wider = values ? json_copy(values) : json_array();
+    json_t *wider = values ? json_clone_top(values) : json_array();
     if (only)
       json_array_append_new(wider, json_incref(only));
     size_t i, nulls = 0;
@@ -64,8 +66,8 @@ json_t *adapt_nullable(struct adapter *a, json_t *schema) {
     return null_listed(schema);
   if (branches && !type && has_null(branches, false))
     return schema;
-  json_t *wider = branches && !type ? json_copy(schema) : json_object();
-  json_t *list = branches && !type ? json_copy(branches) : json_array();
+  json_t *wider = branches && !type ? json_clone_top(schema) : json_object();
+  json_t *list = branches && !type ? json_clone_top(branches) : json_array();
   if (!branches || type)
     json_array_append_new(list, json_incref(schema));
   json_array_append_new(list, adapt_typed("null"));

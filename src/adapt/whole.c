@@ -1,6 +1,7 @@
 /* Builds the schema for programs that take JSON Schema as it is, as the input of a tool: an object,
  * in one document. */
 #include "adapt/internal.h"
+#include "format/json_value.h"
 #include "schema/run.h"
 
 #include <stdio.h>
@@ -91,7 +92,7 @@ static bool plain_object(const json_t *root) {
 }
 
 static json_t *document_copy(struct whole *w, const json_t *root) {
-  json_t *copy = json_deep_copy(root);
+  json_t *copy = json_clone(root);
   if (w->moved)
     whole_rewrite(w, root, copy);
   else

@@ -2,6 +2,7 @@
 #include "audit/ask_told.h"
 
 #include "base/log.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -47,7 +48,7 @@ static void ask_told_on_call_end(struct ask_told *t, const json_t *record) {
 
 static json_t *body_of(const json_t *record) {
   static const char *const common[] = {"v", "seq", "ts", "type", "turn", "hash"};
-  json_t *body = json_copy((json_t *)record);
+  json_t *body = json_clone_top(record);
   for (size_t i = 0; i < ARRAY_LEN(common); i++)
     json_object_del(body, common[i]);
   return body;
@@ -146,7 +147,7 @@ static json_t *checks_of(const struct ask_told *t) {
   json_t *list = json_array(), *check;
   size_t i;
   json_array_foreach(t->checks, i, check) {
-    json_t *item = json_copy(check);
+    json_t *item = json_clone_top(check);
     const json_t *text = ask_told_text_of(t, check);
     json_object_set_new(item, "raw", text ? json_incref((json_t *)text) : json_null());
     json_array_append_new(list, item);

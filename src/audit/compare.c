@@ -6,6 +6,7 @@
 #include "core/record.h"
 #include "core/state.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -240,7 +241,7 @@ void compare_side_deinit(struct compare_side *side) {
 /* --- aligning --- */
 
 static bool same_text(const json_t *a, const json_t *b) {
-  return a == b || (a != NULL && b != NULL && json_equal((json_t *)a, (json_t *)b));
+  return a == b || (a != NULL && b != NULL && json_same(a, b));
 }
 
 static struct compare_row compare_row_of(const struct compare_turn *a,
@@ -256,7 +257,7 @@ static struct compare_row compare_row_of(const struct compare_turn *a,
     row.differs |= COMPARE_METHOD;
   if (strcmp(a->text_sha256, b->text_sha256) != 0)
     row.differs |= COMPARE_TEXT;
-  if (!json_equal(a->files, b->files))
+  if (!json_same(a->files, b->files))
     row.differs |= COMPARE_FILES;
   return row;
 }

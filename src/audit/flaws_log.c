@@ -6,6 +6,7 @@
 #include "core/record.h"
 #include "core/state.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <stdio.h>
@@ -175,7 +176,7 @@ static void add_corrected(struct flaw_log *log, const json_t *record, enum stage
   if (added == 0)
     return;
   struct flaw *flaw = &log->flaws[first];
-  flaw->joint = json_copy(json_at(record, "errors"));
+  flaw->joint = json_clone_top(json_at(record, "errors"));
   if (flaw->joint == NULL)
     flaw->joint = json_array();
   if (unanswered || outcome == OUTCOME_NO_MATCH) /* the last error is not a failing answer's */

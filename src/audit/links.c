@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/workflow.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +150,7 @@ static bool check_judgment(const struct look *l) {
   enum judge_stage method;
   if (!check_own_movement(l))
     return false;
-  if (turn != NULL && !json_equal(record_tree(l->record, MEMBER_STAGES), turn->stages))
+  if (turn != NULL && !json_same(record_tree(l->record, MEMBER_STAGES), turn->stages))
     return err_set(l->err, ERR_CORRUPT, "its stages are not those of the stage records before it");
   if (m == NULL || rule < 1 || (size_t)rule > m->rule_count)
     return true; /* the fold reports it */

@@ -7,6 +7,7 @@
 #include "core/judging.h"
 #include "core/kept.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -154,7 +155,7 @@ static void carry_core(const struct core *from, const struct turn *turn, struct 
   to->iteration_count = turn->iteration > 0 ? turn->iteration - 1 : 0;
   to->movement_counts = xcalloc(to->workflow->movement_count, sizeof *to->movement_counts);
   to->movement_counts[0] = turn->movement_iteration > 0 ? turn->movement_iteration - 1 : 0;
-  to->gates = json_deep_copy(from->gates);
+  to->gates = json_clone(from->gates);
   if (from->check.turn == 0)
     return;
   to->check.turn = from->check.turn;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/json_io.h"
 #include "extract/schema_check.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ static void without_whole(json_t *schema) {
 
 bool ask_stream_init(struct ask_stream *s, const json_t *schema, bool json, struct err *err) {
   assert(schema != NULL);
-  json_t *doc = json_deep_copy(schema);
+  json_t *doc = json_clone(schema);
   json_t *root = (json_t *)extract_schema_root(doc);
   *s = (struct ask_stream){.json = json, .printed = json_array()};
   item_stream_init(&s->items, LIMIT_STRUCTURED_BYTES);
@@ -57,7 +58,7 @@ static void print_item(struct ask_stream *s, const json_t *item) {
 }
 
 static bool passes(const struct ask_stream *s, const json_t *item) {
-  json_t *array = s->by_place ? json_copy(s->printed) : json_array();
+  json_t *array = s->by_place ? json_clone_top(s->printed) : json_array();
   json_array_append(array, (json_t *)item);
   bool valid = schema_valid(s->schema, array);
   json_decref(array);
@@ -68,7 +69,7 @@ static bool on_item(void *ctx, const json_t *item) {
   struct ask_stream *s = ctx;
   const json_t *before = json_array_get(s->printed, s->items.count);
   if (before != NULL)
-    return json_equal(before, item);
+    return json_same(before, item);
   if (!passes(s, item))
     return false;
   print_item(s, item);
@@ -93,7 +94,7 @@ bool ask_stream_end(struct ask_stream *s, const json_t *value) {
   if (!json_is_array(value))
     return n == 0;
   for (size_t i = 0; i < n; i++)
-    if (!json_equal(json_array_get(s->printed, i), json_array_get(value, i)))
+    if (!json_same(json_array_get(s->printed, i), json_array_get(value, i)))
       return false;
   for (size_t i = n; i < json_array_size(value); i++)
     print_item(s, json_array_get(value, i));

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "judge/chain.h"
 #include "os/clock.h"
 
@@ -192,7 +193,7 @@ static bool read_next_case(struct rejudging *r) {
 
 static json_t *job_config(const struct rejudging *r, const struct pending *p, long repeat) {
   const struct rejudge_turn *turn = &r->turns[p->turn];
-  json_t *config = json_deep_copy(r->setup->config);
+  json_t *config = json_clone(r->setup->config);
   json_t *again =
       json_pack("{ss sI ss sI ss}", "session", turn->session, "turn", (json_int_t)turn->turn,
                 "name", r->name, "repeat", (json_int_t)repeat, "settings", r->settings);

@@ -15,6 +15,7 @@
 #include "core/report.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,7 +343,7 @@ static bool take_verdict(const struct fold *f) {
   json_array_clear(turn->stages);
   core_drop_judging(turn);
   json_decref(turn->verdict);
-  turn->verdict = json_copy(verdict);
+  turn->verdict = json_clone_top(verdict);
   if (fold_has(f, MEMBER_BY))
     json_put(turn->verdict, "by", json_incref(fold_tree(f, MEMBER_BY)));
   return true;

@@ -6,6 +6,7 @@
 #include "core/guard.h"
 #include "core/report.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "judge/usage.h"
 
@@ -116,11 +117,11 @@ static void add_changed(const struct fold *f, struct turn *turn) {
     fold_set_json(&turn->files, files);
     return;
   }
-  json_t *both = json_copy(turn->files);
+  json_t *both = json_clone_top(turn->files);
   json_array_foreach(files, i, file) {
     size_t k = 0;
     while (k < json_array_size(both) &&
-           !json_equal(json_at(json_array_get(both, k), "path"), json_at(file, "path")))
+           !json_same(json_at(json_array_get(both, k), "path"), json_at(file, "path")))
       k++;
     if (k == json_array_size(both))
       json_array_append(both, (json_t *)file);
@@ -196,7 +197,7 @@ static void count_lost(const struct fold *f, const struct turn *turn, struct cal
   struct core *core = f->core;
   if (call->told.usage == NULL)
     return;
-  json_t *usage = json_copy(call->told.usage);
+  json_t *usage = json_clone_top(call->told.usage);
   json_object_set_new(usage, "told", json_string("partial"));
   spends_add(&core->spends, call->purpose, core->workflow->movements[turn->movement].name,
              str_from(call->provider), usage, 0);

@@ -6,6 +6,7 @@
 #include "core/record.h"
 #include "core/sandbox.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -192,7 +193,7 @@ static void calls_put_schema(struct record_draft *d, const struct core *core,
                              const json_t *schema) {
   json_t *schemas = core->schemas;
   for (void *at = json_object_iter(schemas); at; at = json_object_iter_next(schemas, at))
-    if (json_equal(json_object_iter_value(at), schema)) {
+    if (json_same(json_object_iter_value(at), schema)) {
       record_put_ref(d, MEMBER_SCHEMA, json_object_iter_key(at));
       return;
     }

@@ -8,6 +8,7 @@
 #include "core/step.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -51,10 +52,10 @@ static json_t *carry_state(const struct core *core) {
                    (json_int_t)core->turn_count, "iterations", (json_int_t)core->iteration_count,
                    "runs", carry_runs(core), "values", core->structured, "conversations",
                    core->sessions, "tokens", core->token_counts, "totals", core->totals, "refused",
-                   core->refused, "check", carry_check(core), "checks", json_deep_copy(core->gates),
+                   core->refused, "check", carry_check(core), "checks", json_clone(core->gates),
                    "reports", carry_kept(core->reports), "responses", carry_kept(core->responses),
                    "loops", monitor_json(core), "branches", worktrees_carry(core), "inputs",
-                   json_deep_copy(core->inputs));
+                   json_clone(core->inputs));
 }
 
 void step_carry(struct step *s, const struct core_parent *parent) {
@@ -116,7 +117,7 @@ static bool take_tokens(const struct fold *f, const json_t *tokens) {
       return fold_bad(f, "its tokens are no counts");
   }
   json_decref(f->core->token_counts);
-  f->core->token_counts = tokens ? json_deep_copy(tokens) : json_object();
+  f->core->token_counts = tokens ? json_clone(tokens) : json_object();
   return true;
 }
 
@@ -137,7 +138,7 @@ static void take_object(json_t **slot, const json_t *value) {
   if (!json_is_object(value))
     return;
   json_decref(*slot);
-  *slot = json_deep_copy(value);
+  *slot = json_clone(value);
 }
 
 static void take_kept(struct kept_text **list, json_t *texts) {

@@ -12,6 +12,7 @@
 #include "core/record.h"
 #include "core/step.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "judge/usage.h"
 
@@ -141,7 +142,7 @@ static void verdict(struct step *s, struct turn *turn, const struct chain_step *
   record_put_word(&d, MEMBER_METHOD, judge_stage_name(step->stage));
   record_put_word(&d, MEMBER_MATCH_METHOD, judge_stage_match_method(step->stage));
   decide_put_judge(&d, turn->stages);
-  record_put_tree(&d, MEMBER_STAGES, json_copy(turn->stages));
+  record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);
   buf_deinit(&tag);
 }
@@ -160,7 +161,7 @@ static void no_verdict(struct step *s, struct turn *turn, enum session_outcome f
   record_put_word(&d, MEMBER_FAILURE, session_outcome_name(failure));
   record_put_tree(&d, MEMBER_REASON, json_text(str_from(reason)));
   decide_put_judge(&d, turn->stages);
-  record_put_tree(&d, MEMBER_STAGES, json_copy(turn->stages));
+  record_put_tree(&d, MEMBER_STAGES, json_clone_top(turn->stages));
   step_emit(s, &d);
 }
 
@@ -420,7 +421,7 @@ bool core_steer_check(const struct core *core, const struct core_steer *steer, s
 static void put_steer(const struct step *s, struct record_draft *d,
                       const struct core_steer *steer) {
   const struct turn *turn = steer->rule > 0 ? core_unjudged_turn(s->core) : NULL;
-  bool anew = steer->config != NULL && !json_equal(steer->config, s->core->config);
+  bool anew = steer->config != NULL && !json_same(steer->config, s->core->config);
   assert(steer->rule == 0 || turn != NULL);
   if (steer->by != NULL)
     record_put_tree(d, MEMBER_BY, json_incref((json_t *)steer->by));

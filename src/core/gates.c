@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 static const char *const counts[] = {"passed", "failed", "skipped"};
 
@@ -54,7 +55,7 @@ void gates_take(struct core *core, const json_t *gates) {
   if (!json_is_object(gates))
     return;
   json_decref(core->gates);
-  core->gates = json_deep_copy(gates); /* the record keeps its own copy */
+  core->gates = json_clone(gates); /* the record keeps its own copy */
   if (json_at(core->config, "rejudges") != NULL)
     return;
   json_object_foreach(core->gates, name, gate) {
@@ -66,7 +67,7 @@ json_t *gates_json(const struct core *core, const struct turn *turn) {
   struct str name = core->workflow->movements[turn->movement].name;
   if (core->gates == NULL && !turn->has_exit)
     return NULL;
-  json_t *gates = core->gates != NULL ? json_copy(core->gates) : json_object();
+  json_t *gates = core->gates != NULL ? json_clone_top(core->gates) : json_object();
   if (turn->has_exit)
     json_object_setn_new(gates, name.p, name.n, gate_json(turn));
   return gates;

@@ -4,6 +4,7 @@
 #include "core/gates.h"
 #include "core/group.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -18,7 +19,7 @@ static void tell_sentinels(const struct workflow *wf, json_t *values) {
     bool is_sentinel = json_object_size(value) == 1 && json_is_object(own);
     if (m->structured == NULL || !json_is_object(value) || (own != NULL && !is_sentinel))
       continue;
-    json_t *told = json_copy((json_t *)value);
+    json_t *told = json_clone_top(value);
     json_put(told, "sentinel", json_boolean(is_sentinel));
     json_object_setn_new(values, m->name.p, m->name.n, told);
   }
@@ -32,7 +33,7 @@ static bool has_when(const struct movement *m) {
 }
 
 static json_t *when_env(const struct core *core, const struct turn *turn) {
-  json_t *env = json_object(), *values = json_copy(core->structured);
+  json_t *env = json_object(), *values = json_clone_top(core->structured);
   const struct movement *m = &core->workflow->movements[turn->movement];
   json_put(env, "iteration", json_integer(turn->iteration));
   json_put(env, "movement_iteration", json_integer(turn->movement_iteration));

@@ -7,6 +7,7 @@
 #include "core/group.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -169,7 +170,7 @@ static bool answer_fits(const struct fold *f, const struct turn *turn) {
     return fold_tree(f, MEMBER_VALUE) == NULL;
   struct err ignored;
   json_t *value = ask_read(schema, document, fold_text(f, MEMBER_TEXT), &ignored);
-  bool same = value != NULL && json_equal(value, fold_tree(f, MEMBER_VALUE));
+  bool same = value != NULL && json_same(value, fold_tree(f, MEMBER_VALUE));
   json_decref(value);
   return same;
 }
@@ -234,7 +235,7 @@ static json_t *blocks_json(const struct core *core, const struct turn *turn) {
   for (size_t i = 0; i < m->rule_count; i++) {
     json_t *name = json_text(m->rules[i].next);
     size_t k = 0;
-    while (k < json_array_size(names) && !json_equal(json_array_get(names, k), name))
+    while (k < json_array_size(names) && !json_same(json_array_get(names, k), name))
       k++;
     if (k == json_array_size(names))
       json_array_append(names, name);
@@ -577,7 +578,7 @@ void people_stop(struct step *s) {
   struct buf message = {.max = LIMIT_ERROR_TEXT_BYTES};
   size_t n = core_question_count(s->core);
   if (is_kind(turn, "value")) {
-    json_t *question = json_copy(turn->question);
+    json_t *question = json_clone_top(turn->question);
     json_object_del(question, "schema");
     step_stop(s, "escalated", turn, CLASS_NONE, str_from(turn->reason), question);
     return;

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/str.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 static void refused_key(struct str provider, struct str model, struct buf *out) {
   buf_str(out, provider);
@@ -35,7 +36,7 @@ void core_refuse(struct core *core, const struct call *call, const json_t *name)
   }
   buf_deinit(&key);
   json_array_foreach(names, i, known) {
-    if (json_equal(known, name))
+    if (json_same(known, name))
       return;
   }
   if (json_array_size(names) < LIMIT_REFUSED_COUNT)

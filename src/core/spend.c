@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -177,7 +178,7 @@ json_t *spend_priced(const json_t *usage, const json_t *prices, struct str model
   double cost = (input > cached ? input - cached : 0) * in +
                 cached * price_of(price, "cached", in) +
                 (double)bounded(json_at(usage, "output")) * price_of(price, "output", 0);
-  json_t *priced = json_copy((json_t *)usage);
+  json_t *priced = json_clone_top(usage);
   json_object_set_new(priced, "cost_usd",
                       json_real((double)(int64_t)(cost * NANO / PRICE_TOKENS + 0.5) / NANO));
   json_object_set_new(priced, "cost_from", json_string("prices"));

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "core/guard.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 struct str step_next_place(const struct call *call) {
@@ -51,7 +52,7 @@ json_t *step_call_usage(const struct core *core, const struct call *call,
   bool tells = json_at(r->usage, "input") != NULL || json_at(r->usage, "output") != NULL;
   if (tells || call->told.usage == NULL || r->class == CLASS_NONE)
     return spend_priced(r->usage, json_at(core->config, "prices"), str_from(call->model));
-  json_t *usage = json_copy(call->told.usage);
+  json_t *usage = json_clone_top(call->told.usage);
   json_object_set_new(usage, "told", json_string("partial"));
   return usage;
 }

@@ -10,6 +10,7 @@
 #include "core/people.h"
 #include "core/record.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -269,7 +270,7 @@ void step_view(const struct step *s, const struct turn *turn, const char *nonce,
 json_t *step_merged(const json_t *base, const json_t *top) {
   if (base == NULL && top == NULL)
     return NULL;
-  json_t *both = base ? json_copy((json_t *)base) : json_object();
+  json_t *both = base ? json_clone_top(base) : json_object();
   if (top)
     json_object_update(both, (json_t *)top);
   return both;

@@ -2,6 +2,7 @@
 #include "core/step.h"
 
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 const char *const *step_argv(const struct movement *m, enum call_purpose purpose, int invariant) {
   if (purpose == PURPOSE_EXECUTE)
@@ -94,7 +95,7 @@ static bool is_new(const json_t *list, size_t place, struct str first) {
   const json_t *name = json_array_get(list, place);
   bool is_first = str_eq_c(first, json_string_value(name));
   for (size_t i = 0; i < place && !is_first; i++)
-    is_first = json_equal(json_array_get(list, i), name);
+    is_first = json_same(json_array_get(list, i), name);
   return !is_first;
 }
 

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "daemon/view.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "store/heads.h"
 #include "store/inbox.h"
@@ -79,7 +80,7 @@ static void take_one(struct list_ask *l, const struct sessions *ss, const struct
   v.status = entry_status(e);
   v.message = s->message;
   json_t *told = view_json(&v, ss);
-  s->told = json_deep_copy(told); /* it shares parts with the brief */
+  s->told = json_clone(told); /* it shares parts with the brief */
   json_decref(told);
 }
 
@@ -373,8 +374,8 @@ void listing_take_inbox(struct readings *rs, struct server_request *r, struct sh
       continue;
     ask->count++;
     memcpy(one->id, e->id, sizeof one->id);
-    one->brief.questions = json_deep_copy(e->brief.questions);
-    one->brief.spent = json_deep_copy(e->brief.spent);
+    one->brief.questions = json_clone(e->brief.questions);
+    one->brief.spent = json_clone(e->brief.spent);
     one->brief.workflow = e->brief.workflow != NULL ? xstrdup(e->brief.workflow) : NULL;
   }
   reading_take(rs, r, inbox_work, inbox_drop, ask);

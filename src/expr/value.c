@@ -1,6 +1,8 @@
 /* Compares the values of expressions and puts them into words. */
 #include "expr/eval.h"
 
+#include "format/json_value.h"
+
 #include <stdio.h>
 
 enum { SHOWN_BYTES = 40 }; /* the most of a text in an error */
@@ -135,7 +137,7 @@ void expr_value_text(const struct value *value, struct buf *out) {
 
 static bool json_values_equal(struct eval *x, const struct expr *at, const json_t *a,
                               const json_t *b, bool *equal) {
-  *equal = x->dialect == EXPR_WHEN ? json_equal(a, b) : schema_value_equal(a, b, &x->work);
+  *equal = x->dialect == EXPR_WHEN ? json_same(a, b) : schema_value_equal(a, b, &x->work);
   return expr_eval_work(x, at, 1);
 }
 

@@ -1,6 +1,8 @@
 /* Weighs candidates: which value of a text is the answer. */
 #include "extract/internal.h"
 
+#include "format/json_value.h"
+
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -198,7 +200,7 @@ static void weigh_checked(struct extract_pass *p, struct extract_slot s) {
     json_decref(s.value);
     s.value = found;
     note_set(p, s.note, s.unwrapped ? "valid_inside" : "valid");
-    p->other_seen = p->other_seen || (p->valid.value && !json_equal(p->valid.value, s.value));
+    p->other_seen = p->other_seen || (p->valid.value && !json_same(p->valid.value, s.value));
     pick_keep(p, &p->valid, s);
     return;
   }

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "extract/repair_internal.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ void repair_cut_off(struct repair *r, const char *name) {
  * this is reported. Where an answer is asked for, nobody knows which one is meant. */
 static void repair_set(struct repair *r, json_t *object, struct str key, json_t *owned_value) {
   const json_t *before = json_object_getn(object, key.p, key.n);
-  if (before != NULL && !json_equal(before, owned_value)) {
+  if (before != NULL && !json_same(before, owned_value)) {
     repair_note(r, "duplicate_key", r->i);
     r->failed = r->failed || r->said_only;
   }

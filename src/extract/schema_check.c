@@ -2,6 +2,7 @@
 #include "extract/schema_check.h"
 
 #include "base/str.h"
+#include "format/json_value.h"
 
 #include <string.h>
 
@@ -70,7 +71,7 @@ static bool is_echo(void *ctx, const json_t *value) {
   const json_t *doc = ((const struct extract_schema *)ctx)->doc;
   const char *key;
   json_t *item;
-  if (json_equal(doc, value))
+  if (json_same(doc, value))
     return true;
   if (!json_is_object(value) || json_object_size(value) != json_object_size(doc) ||
       !schema_has_known_keyword(value))

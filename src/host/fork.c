@@ -6,6 +6,7 @@
 #include "core/apply.h"
 #include "core/worktree.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "host/keys.h"
 #include "host/preflight.h"
 #include "host/steer.h"
@@ -190,7 +191,7 @@ bool fork_set_instruction(struct fork *f, struct str text, const struct config *
   if (text.n == 0 || text_needs_blob(text))
     return err_set(err, ERR_USAGE, "the instruction must be a text in UTF-8 of 1 to %u bytes",
                    LIMIT_INLINE_TEXT_BYTES);
-  json_t *doc = json_deep_copy(f->workflow->doc);
+  json_t *doc = json_clone(f->workflow->doc);
   json_t *movement = json_array_get(json_object_get(doc, "movements"), (size_t)f->core.next);
   json_object_set_new(movement, "instruction", json_stringn(text.p, text.n));
   struct workflow *workflow = NULL;
@@ -230,7 +231,7 @@ void fork_wish_place(struct fork *f, const struct fork_place_wish *wish) {
 /* Lets the worktree begin where the parent's branch is, since that branch has the parent's work. */
 static void settle_place(struct fork *f) {
   const struct worktree *own = &f->core.worktree;
-  json_t *set = json_deep_copy(json_object_get(f->config, "workspace"));
+  json_t *set = json_clone(json_object_get(f->config, "workspace"));
   set = set ? set : json_object();
   json_object_del(set, "merge");
   if (own->made)

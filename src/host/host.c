@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/apply.h"
+#include "format/json_value.h"
 #include "host/reports.h"
 #include "host/session.h"
 #include "host/workflow_cache.h"
@@ -279,7 +280,7 @@ static json_t *config_of(const struct host *host, const struct session_params *p
     home = worker_home(host->store);
   if (home == NULL)
     return config;
-  json_t *own = config != NULL ? json_copy(config) : json_object();
+  json_t *own = config != NULL ? json_clone_top(config) : json_object();
   json_object_set_new(own, "on", home);
   json_decref(config);
   return own;

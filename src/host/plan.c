@@ -6,6 +6,7 @@
 #include "core/decide.h"
 #include "core/sandbox.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "host/day_book.h"
 #include "host/plan_budget.h"
@@ -162,7 +163,7 @@ static json_t *rules_json(const struct workflow *wf, const struct movement *m) {
     else
       to = json_string(next == NEXT_COMPLETE ? "COMPLETE" : "ABORT");
     size_t k = 0;
-    while (k < json_array_size(rules) && !json_equal(json_array_get(rules, k), to))
+    while (k < json_array_size(rules) && !json_same(json_array_get(rules, k), to))
       k++;
     if (k == json_array_size(rules))
       json_array_append(rules, to);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 static void add_limits(json_t *list, const json_t *budget, const struct movement *m) {
@@ -50,7 +51,7 @@ static void add_unseen(json_t *budget, const char *what, struct str provider, co
   json_t *word = json_text(buf_view(&text));
   bool known = false;
   for (size_t i = 0; i < json_array_size(unseen); i++)
-    known = known || json_equal(json_array_get(unseen, i), word);
+    known = known || json_same(json_array_get(unseen, i), word);
   if (!known)
     json_array_append(unseen, word);
   json_decref(word);

@@ -5,6 +5,7 @@
 #include "core/decide.h"
 #include "core/sandbox.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/template.h"
 #include "host/paths.h"
 #include "host/preflight_cache.h"
@@ -429,7 +430,7 @@ static void check_secrets(struct flight *f, const struct movement *m) {
     const char *text = json_string_value(name), *value = getenv(text);
     bool allowed = false;
     json_array_foreach((json_t *)known, k, other) {
-      allowed |= json_equal(name, (json_t *)other);
+      allowed |= json_same(name, other);
     }
     if (!allowed)
       flight_say(f, f->errors,

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "core/kept.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ json_t *reports_config(const struct host *host, const struct workflow *workflow,
   if (host->store == NULL || !workflow->has_reports)
     return json_incref(config);
   store_report_folder(host->store, id, folder);
-  json_t *own = json_copy(config);
+  json_t *own = json_clone_top(config);
   json_object_set_new(own, "report_dir", json_text(str_from(folder)));
   return own;
 }

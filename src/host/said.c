@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "host/steer.h"
 
 #include <string.h>
@@ -56,7 +57,7 @@ static bool said_take_answer(struct said *said, struct err *err) {
 bool said_parse(struct said *said, const json_t *body, enum answer_says says, struct err *err) {
   bool verdict = says == SAYS_APPROVE || says == SAYS_REJECT;
   *said = (struct said){.core = {.says = says, .text = STR("")}};
-  said->body = body ? json_deep_copy(body) : json_object();
+  said->body = body ? json_clone(body) : json_object();
   if (!json_is_object(said->body))
     return err_set(err, ERR_INVALID, "the body must be an object, such as {\"text\": \"yes\"}");
   if (!said_members_known(said->body, verdict ? verdict_members : answer_members, err) ||

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "core/keys.h"
 #include "core/sandbox.h"
+#include "format/json_value.h"
 #include "http/proxy.h"
 #include "os/group.h"
 #include "os/process.h"
@@ -268,7 +269,7 @@ json_t *sandbox_resolve(const json_t *words, const json_t *providers) {
   const char *mechanism = sandbox_mechanism(words, &why);
   const bool can = mechanism != NULL;
   const bool asked = json_object_get(words, "level") != NULL;
-  json_t *out = words ? json_copy((json_t *)words) : json_object();
+  json_t *out = words ? json_clone_top(words) : json_object();
   json_t *mechanisms = json_object(), *own = of_providers(providers);
   const char *engine = sandbox_engine(words, &why);
   if (engine != NULL)

@@ -2,6 +2,7 @@
 #include "host/workflow_cache.h"
 
 #include "base/log.h"
+#include "format/json_value.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static struct workflow *cache_find(const struct workflow_cache *cache, const cha
                                    const json_t *doc) {
   for (const struct cached *e = cache->entries; e; e = e->next)
     if (strcmp(e->sha256, sha256) == 0 &&
-        (e->workflow->doc == doc || json_equal(e->workflow->doc, doc)))
+        (e->workflow->doc == doc || json_same(e->workflow->doc, doc)))
       return e->workflow;
   return NULL;
 }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/resource.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "judge/chain.h"
 
 static struct schema *compile_resource(const char *name, json_t **doc, struct err *err) {
@@ -57,7 +58,7 @@ json_t *chain_call_schema(const struct chain_spec *spec, enum judge_stage stage)
     append_number(&key, offered[i]->number);
   json_t *doc = json_incref(json_object_get(spec->schemas->narrowed, key.p));
   if (doc == NULL) {
-    doc = json_deep_copy(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
+    doc = json_clone(ai ? spec->schemas->evaluation_doc : spec->schemas->judgment_doc);
     json_t *number = json_object_get(json_at(doc, "properties"), ai ? "matched_index" : "step");
     json_t *numbers = json_pack("[i]", 0);
     for (size_t i = 0; i < n; i++)

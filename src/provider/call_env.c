@@ -1,6 +1,8 @@
 /* Chooses the variables of a call's program. */
 #include "provider/call_env.h"
 
+#include "format/json_value.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@ static bool may_have(const struct provider_env *env, const json_t *name) {
   const json_t *allowed;
   size_t i;
   json_array_foreach((json_t *)env->secrets, i, allowed) {
-    if (json_is_string(name) && json_equal(allowed, (json_t *)name))
+    if (json_is_string(name) && json_same(allowed, name))
       return true;
   }
   return false;

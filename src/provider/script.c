@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "os/fs.h"
@@ -173,7 +174,7 @@ static void build_result(struct script_run *run) {
   json_array_foreach(json_at(run->reply, "chunks"), i, chunk)
       buf_append(&result->text.bytes, json_string_value(chunk), json_string_length(chunk));
   if (json_at(run->reply, "usage") != NULL)
-    result->usage = json_copy((json_t *)json_at(run->reply, "usage"));
+    result->usage = json_clone_top(json_at(run->reply, "usage"));
   if (json_at(run->reply, "cost") != NULL) {
     if (result->usage == NULL)
       result->usage = json_object();

@@ -1,4 +1,5 @@
 /* Makes an example: which kinds of value to try at a place, and the whole. */
+#include "format/json_value.h"
 #include "render/describe_words.h"
 #include "render/example_internal.h"
 #include "render/text.h"
@@ -35,7 +36,7 @@ static json_t *keep_copy(struct maker *m, struct place place, const json_t *valu
                          unsigned *variant) {
   if (m->walk.status != SCHEMA_OK)
     return NULL;
-  return example_keep(m, place, json_deep_copy(value), variant);
+  return example_keep(m, place, json_clone(value), variant);
 }
 
 static json_t *make_fixed(struct maker *m, struct place place, const struct op *op,

@@ -1,4 +1,5 @@
 /* Makes arrays and objects for examples: one item, every field; fewer where that does not fit. */
+#include "format/json_value.h"
 #include "render/example_internal.h"
 #include "render/pattern_sample.h"
 
@@ -27,7 +28,7 @@ static struct array_wanted array_wanted(const struct outline *outline) {
 
 static bool members_hold(const json_t *array, const json_t *value) {
   for (size_t i = 0, n = json_array_size(array); i < n; i++)
-    if (json_equal(json_array_get(array, i), value))
+    if (json_same(json_array_get(array, i), value))
       return true;
   return false;
 }

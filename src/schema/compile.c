@@ -2,6 +2,8 @@
  * whole. */
 #include "schema/run.h"
 
+#include "format/json_value.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -288,7 +290,7 @@ static void compile_all(struct compiler *c, const json_t *doc) {
   uint32_t resource;
   if (node_add(c, 0) == NODE_NONE)
     return;
-  json_t *copy = json_deep_copy(doc);
+  json_t *copy = json_clone(doc);
   assert(copy); /* its depth was checked */
   if (c->opts && c->opts->default_draft &&
       !schema_dialect_find(c, c->opts->default_draft, &dialect, &vocabularies, 0)) {

@@ -1,6 +1,8 @@
 /* Follows references from a URI to an entry, loading and indexing documents on the way. */
 #include "schema/program.h"
 
+#include "format/json_value.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +26,7 @@ static json_t *document_find(struct compiler *c, const char *uri) {
     schema_compile_too_complex(c, "a schema document is nested too deeply");
     return NULL;
   }
-  json_t *copy = json_deep_copy(found); /* in a copy no value occurs at two places */
+  json_t *copy = json_clone(found); /* in a copy no value occurs at two places */
   json_decref(found);
   assert(copy); /* its depth was checked */
   return copy;

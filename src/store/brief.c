@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/answer.h"
 #include "core/state.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/clock.h"
 #include "store/heads.h"
@@ -108,7 +109,7 @@ static void brief_on_question(struct brief *b, const struct record *record) {
 static void brief_on_stop_questions(struct brief *b, const struct record *record) {
   const json_t *list = record_tree(record, MEMBER_QUESTIONS);
   json_decref(b->questions);
-  b->questions = json_is_array(list) ? json_copy((json_t *)list) : NULL;
+  b->questions = json_is_array(list) ? json_clone_top(list) : NULL;
   b->answered = false;
 }
 

@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "core/budget.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <string.h>
@@ -112,7 +113,7 @@ static json_t *of_question(const struct brief *b, const struct record *record) {
     return NULL;
   notice_begin(&d, b, "question", record->ts.p);
   json_put(d.object, "movement", json_text(movement));
-  json_put(d.object, "question", json_deep_copy(item));
+  json_put(d.object, "question", json_clone(item));
   buf_puts(&d.title, approves ? " asks for approval: " : " asks: ");
   buf_safe(&d.title, movement, false);
   notice_line(&d, "", json_view(json_at(item, "text")));

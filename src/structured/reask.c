@@ -2,6 +2,7 @@
 #include "structured/reask.h"
 
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 #include <string.h>
@@ -72,7 +73,7 @@ static size_t count_outcome(const json_t *checks, enum reask_outcome outcome) {
 
 static bool same_errors(const json_t *a, const json_t *b) {
   return check_outcome(a) == check_outcome(b) &&
-         json_equal(json_at(a, "errors"), json_at(b, "errors")) &&
+         json_same(json_at(a, "errors"), json_at(b, "errors")) &&
          json_integer_value(json_at(a, "errors_dropped")) ==
              json_integer_value(json_at(b, "errors_dropped"));
 }
@@ -130,7 +131,7 @@ static void check_runs(struct reask_reading *r, const struct reask_spec *spec, s
       continue;
     r->outcome = REASK_OUTCOME_INVARIANT;
     json_decref(r->errors);
-    r->errors = json_deep_copy(run->errors);
+    r->errors = json_clone(run->errors);
     answer_errors_sort(r->errors);
     return;
   }
@@ -212,7 +213,7 @@ static void reask_fail(struct reask_step *step, enum reask_reason reason, const 
   const json_t *errors = json_at(check, "errors");
   step->action = REASK_FAILED;
   step->reason = reason;
-  step->errors = errors ? json_deep_copy(errors) : json_array();
+  step->errors = errors ? json_clone(errors) : json_array();
 }
 
 static void reask_correct(struct reask_step *step, const json_t *checks, size_t wrong) {

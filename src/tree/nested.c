@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <assert.h>
@@ -115,7 +116,7 @@ static bool nested_take(struct tree *t, const struct tree *child, enum tree_step
   json_array_foreach(child->changed, i, file) {
     struct buf path = {0};
     buf_printf(&path, "%s/%s", child->place, json_string_value(json_object_get(file, "path")));
-    json_auto_t *numbers = json_copy((json_t *)file);
+    json_auto_t *numbers = json_clone_top(file);
     json_object_del(numbers, "path");
     nested_note(t, buf_c(&path), numbers);
     buf_deinit(&path);

@@ -2,6 +2,7 @@
 #include "web/answer_form.h"
 
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <stdlib.h>
@@ -37,7 +38,7 @@ static bool is_type(const json_t *schema, const char *name) {
 static void put_word(struct html *h, const json_t *word, const json_t *otherwise) {
   HTML(h, "<option");
   attr_json(h, false, word);
-  if (otherwise != NULL && json_equal((json_t *)word, (json_t *)otherwise))
+  if (otherwise != NULL && json_same(word, otherwise))
     HTML(h, " selected");
   HTML(h, ">");
   if (json_is_string(word)) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "os/fs.h"
 
@@ -232,7 +233,7 @@ static json_t *entry_of(json_t *files, enum facet_kind kind, const char *from, j
   size_t i;
   json_t *entry;
   json_array_foreach(files, i, entry) {
-    if (json_equal(json_object_get(entry, "file"), file) &&
+    if (json_same(json_object_get(entry, "file"), file) &&
         strcmp(json_string_value(json_object_get(entry, "kind")), facet_name(kind)) == 0)
       return entry;
   }

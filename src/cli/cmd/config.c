@@ -2,6 +2,7 @@
 #include "host/config.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "host/paths.h"
 
@@ -23,7 +24,7 @@ struct config_row {
 /* Copies settings without what may be secret. Headers and queries of a backend may hold keys: their
  * names are enough. */
 static json_t *without_secrets(const json_t *value) {
-  json_t *copy = json_deep_copy(value), *settings, *hidden;
+  json_t *copy = json_clone(value), *settings, *hidden;
   const char *name, *key;
   json_object_foreach(copy, name, settings) {
     static const char *const secret[] = {"headers", "query"};

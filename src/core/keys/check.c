@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/run.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 #include <string.h>
@@ -125,7 +126,7 @@ static bool keys_check_choices(struct key_check *c, const struct key *k, const j
     if (json_string_length(v) > LIMIT_CHOICE_BYTES || str_has_control(json_view(v)))
       return keys_refuse(c, what);
     for (size_t j = 0; j < i; j++)
-      if (json_equal(v, json_array_get(list, j)))
+      if (json_same(v, json_array_get(list, j)))
         return keys_refuse(c, what);
   }
   return true;
@@ -164,7 +165,7 @@ static bool keys_check_stages(struct key_check *c, const struct key *k, const js
     if (!keys_check_choice(c, k, v))
       return false;
     for (size_t j = 0; j < i; j++)
-      if (json_equal(v, json_array_get(list, j)))
+      if (json_same(v, json_array_get(list, j)))
         return keys_refuse(c, "names a stage twice");
   }
   return true;

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "format/json_object.h"
+#include "format/json_value.h"
 #include "store/brief.h"
 #include "store/reader.h"
 
@@ -98,7 +99,7 @@ static void take_paths(struct trees *t, const json_t *files) {
   json_array_foreach((json_t *)files, i, file) {
     json_t *path = json_object_get(file, "path");
     bool there = !json_is_string(path);
-    json_array_foreach(t->paths, k, known) there = there || json_equal(known, path);
+    json_array_foreach(t->paths, k, known) there = there || json_same(known, path);
     if (there)
       continue;
     if (json_array_size(t->paths) < LIMIT_TREE_PATH_COUNT)

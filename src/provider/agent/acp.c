@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "provider/agent/evidence.h"
 
@@ -59,7 +60,7 @@ static void acp_request(struct acp *acp, enum acp_method method, json_t *params)
 static json_t *meta(const struct acp *acp) {
   const char *name = acp_key(acp, "schema");
   const json_t *own = json_object_get(acp->d->profile->acp, "meta");
-  json_t *out = own ? json_deep_copy(own) : json_object();
+  json_t *out = own ? json_clone(own) : json_object();
   enum call_purpose purpose = acp->call->request->purpose;
   if (purpose == PURPOSE_JUDGE || purpose == PURPOSE_REASK)
     json_object_update_recursive(out, json_object_get(acp->d->profile->acp, "judge_meta"));

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 
 #include <string.h>
@@ -55,7 +56,7 @@ void question_ask(struct questions *q, const json_t *id, const struct question *
 
 void question_answered(struct questions *q, const json_t *id, bool allowed) {
   for (size_t i = 0; i < q->count; i++)
-    if (json_equal(q->open[i].id, id)) {
+    if (json_same(q->open[i].id, id)) {
       tell_open(q, i, allowed);
       return;
     }

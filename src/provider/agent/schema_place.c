@@ -3,6 +3,7 @@
 
 #include "adapt/adapt.h"
 #include "base/limits.h"
+#include "format/json_value.h"
 #include "provider/schema_prompt.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ static bool place_take(struct schema_place *place, const char *name, const json_
     place->sent = place->adapted ? adapted_schema(place->adapted) : NULL;
     return place->sent != NULL;
   }
-  place->plain = json_copy((json_t *)schema);
+  place->plain = json_clone_top(schema);
   json_object_del(place->plain, "$schema");
   place->sent = place->plain;
   return true;

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/utf8.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "format/pointer.h"
 #include "provider/agent/evidence.h"
@@ -55,12 +56,12 @@ static struct str find_text(const struct profile_value *value, const json_t *at,
 static bool fits_values(const json_t *values, const json_t *found) {
   for (size_t i = 0; i < json_array_size(values); i++) {
     const json_t *wanted = json_array_get(values, i);
-    if (found == NULL ? json_is_null(wanted) : json_equal(wanted, found))
+    if (found == NULL ? json_is_null(wanted) : json_same(wanted, found))
       return true;
   }
   if (json_is_array(values))
     return false;
-  return found == NULL ? json_is_null(values) : json_equal(values, found);
+  return found == NULL ? json_is_null(values) : json_same(values, found);
 }
 
 static bool stream_event_fits(struct driver *d, const struct profile_matches *matches,
@@ -253,7 +254,7 @@ json_t *stream_usage_added(const json_t *a, const json_t *b, int sign) {
 void stream_usage_total(struct driver *d, json_t *total) {
   json_t *own = NULL;
   if (!d->resumed)
-    own = json_copy(total);
+    own = json_clone_top(total);
   else if (d->before != NULL)
     own = stream_usage_added(total, d->before, -1);
   if (own == NULL)

@@ -1,6 +1,7 @@
 /* Asks again for what a server would not take, in another way: without a parameter, or with the
  * schema in another form. */
 #include "base/limits.h"
+#include "format/json_value.h"
 #include "provider/api/refusal.h"
 #include "provider/api/run_internal.h"
 
@@ -71,7 +72,7 @@ static bool drop_parameter(struct api_run *run, const struct refusal *refusal) {
   run_leave_out(run, names);
   json_decref(names);
   api_remember(run->api, "without", run->config->name, run_model_key(run),
-               json_deep_copy(run->without));
+               json_clone(run->without));
   ask_anew(run, run->state);
   return true;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "extract/schema_check.h"
 #include "extract/sole.h"
+#include "format/json_value.h"
 #include "gbnf/gbnf.h"
 #include "schema/schema.h"
 #include "json/scan.h"
@@ -92,7 +93,7 @@ struct api_schema *api_schema_get(struct api_schemas *schemas, const json_t *can
   assert(canonical != NULL);
   struct api_schema **at = &schemas->first, *s;
   while ((s = *at) != NULL && (s->preset != preset || s->reasoning != reasoning ||
-                               (s->canonical != canonical && !json_equal(s->canonical, canonical))))
+                               (s->canonical != canonical && !json_same(s->canonical, canonical))))
     at = &s->next;
   if (s != NULL) {
     *at = s->next;
@@ -214,7 +215,7 @@ static void find_among(struct api_schema *s, enum rung rung, struct str text,
     json_t *value = read_answer(s, rung, sole.value, &found->fit);
     if (sole.alone)
       found->value = json_incref(value);
-    else if (!json_equal(value, sole.value)) /* nobody else can turn it back */
+    else if (!json_same(value, sole.value)) /* nobody else can turn it back */
       found->fit = API_FIT_LOOSE;
     json_decref(value);
   } else if (sole.alone && (sole.outcome == SOLE_AMBIGUOUS || sole.outcome == SOLE_PLACEHOLDER)) {

@@ -2,6 +2,7 @@
 #include "store/shared.h"
 
 #include "base/log.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "store/line.h"
 #include "store/postgres/shared.h"
@@ -170,7 +171,7 @@ static bool needs_agree(const struct log_end *end, const char *needs) {
   if (end->on == NULL)
     return strncmp(needs, host, sizeof host - 1) == 0;
   json_auto_t *labels = json_loads(needs, 0, NULL);
-  return json_equal(labels, end->on) == 1;
+  return json_same(labels, end->on) == 1;
 }
 
 /* Returns whether the row agrees with the log; if not, says what is wrong. */

@@ -1,6 +1,8 @@
 /* Checks loop_monitors: their cycles, and their judges as movements. */
 #include "workflow/lint/part.h"
 
+#include "format/json_value.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +59,7 @@ static void check_loop_names(struct lint *l, size_t loop, const char *key) {
       lint_report(l, l->errors, place, "there is no movement %s: %s", name,
                   lint_suggestion(l, name, l->names, "write the name of a movement"));
     for (size_t k = 0; k < i; k++)
-      if (json_equal(json_array_get(list, k), v))
+      if (json_same(json_array_get(list, k), v))
         lint_report(l, l->errors, place, "%s is listed twice: a loop has each movement once", name);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "core/run.h"
+#include "format/json_value.h"
 
 #include <assert.h>
 
@@ -42,7 +43,7 @@ json_t *parse_choices(struct parse *p, const struct key *k, const struct yaml_no
         item->text.n > LIMIT_CHOICE_BYTES)
       REPORT(p, item, "a choice must be one line of 1 to %u bytes", LIMIT_CHOICE_BYTES);
     for (size_t j = 0; j < json_array_size(list); j++)
-      if (json_equal(text, json_array_get(list, j)))
+      if (json_same(text, json_array_get(list, j)))
         REPORT(p, item, "%s names %s twice: keep one", k->name, parse_shown(p, item->text));
     parse_append(list, text);
   }

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "format/json_value.h"
 #include "judge/rule.h"
 #include "workflow/dialect.h"
 #include "workflow/scope.h"
@@ -254,7 +255,7 @@ static json_t *parse_providers(struct parse *p, const struct key *k, const struc
   for (size_t i = 0; i < node->count; i++) {
     json_t *name = parse_text(p, k, node->items[i]);
     for (size_t j = 0; name && j < json_array_size(list); j++)
-      if (json_equal(name, json_array_get(list, j)))
+      if (json_same(name, json_array_get(list, j)))
         REPORT(p, node->items[i], "%s names %s twice: keep one", k->name, json_string_value(name));
     parse_append(list, name);
   }

@@ -12,6 +12,7 @@
 
 #include "schema/schema.h"
 #include "support/data.h"
+#include "json/scan.h"
 
 #define JUDGMENT                                                                                   \
   "{'type':'object','properties':{'step':{'type':'integer','enum':[0,1,2]},'reason':{'type':"      \
@@ -30,9 +31,23 @@ static char *lines_of(const struct schema_errors *errors, enum schema_status sta
   return n ? out : strcpy(out, schema_status_name(status));
 }
 
+/* As data_json, but keys may contain NUL. */
+static json_t *scanned(const char *text) {
+  struct buf b = {0};
+  struct jscan js;
+  struct jscan_result r = {0};
+  data_quoted(&b, text);
+  jscan_init(&js, b.p, b.n);
+  if (jscan_value(&js, 0, &r) != JSCAN_OK || r.end != b.n)
+    fail_msg("test data %s", text);
+  jscan_deinit(&js);
+  buf_deinit(&b);
+  return r.value;
+}
+
 static char *check_with(const struct schema_opts *opts, const char *schema_text,
                         const char *value_text) {
-  json_t *doc = data_json(schema_text), *value = data_json(value_text);
+  json_t *doc = scanned(schema_text), *value = scanned(value_text);
   struct schema_errors errors = {0};
   enum schema_status status;
   struct schema *schema = schema_compile(doc, opts, &errors, &status);
@@ -74,6 +89,13 @@ static void bounds_are_where_they_say(void **state) {
       {"{'required':['a','b']}", "{'a':0,'b':0}", "{'b':0}"},
       {"{'properties':{'a':true,'b':true},'required':['a','b']}", "{'a':0,'b':0}", "{'a':0}"},
       {"{'additionalProperties':false,'properties':{'a':true}}", "{'a':0}", "{'a':0,'b':0}"},
+      {"{'additionalProperties':false,'properties':{'a\\u0000b':true}}", "{'a\\u0000b':0}",
+       "{'a':0}"},
+      {"{'required':['a\\u0000b']}", "{'a\\u0000b':0}", "{'a\\u0000c':0}"},
+      {"{'patternProperties':{'^a\\u0000b$':false}}", "{'a':0}", "{'a\\u0000b':0}"},
+      {"{'dependentRequired':{'a\\u0000':['b']}}", "{'a':0}", "{'a\\u0000':0}"},
+      {"{'propertyNames':{'maxLength':1}}", "{'a':0}", "{'a\\u0000b':0}"},
+      {"{'const':{'a\\u0000b':1}}", "{'a\\u0000b':1}", "{'a':1}"},
       {"{'contains':{'const':1},'maxContains':1}", "[1,2]", "[1,2,1]"},
       {"{'contains':{'const':1},'minContains':2}", "[1,2,1]", "[1,2]"},
       {"{'prefixItems':[{'type':'null'},{'type':'null'}]}", "[null,null,1]", "[null,1]"},

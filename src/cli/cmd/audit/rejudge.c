@@ -9,6 +9,7 @@
 #include "cli/json_io.h"
 #include "cli/rejudge_turns.h"
 #include "cli/rejudging.h"
+#include "format/json_value.h"
 #include "format/json_write.h"
 #include "provider/family.h"
 
@@ -100,7 +101,7 @@ static bool again_stages(struct again *a, const char *list, struct err *err) {
                      "phase1_tag, ai_judge",
                      name.p);
     for (size_t k = 0; k < i; k++)
-      if (json_equal(json_array_get(a->stages, k), word))
+      if (json_same(json_array_get(a->stages, k), word))
         return err_set(err, ERR_USAGE, "--stages: %s is listed twice", name.p);
   }
   return true;

@@ -7,6 +7,7 @@
 #include "cli/asking.h"
 #include "cli/cli.h"
 #include "cli/json_io.h"
+#include "format/json_value.h"
 #include "host/paths.h"
 #include "structured/reask.h"
 #include "workflow/schemas.h"
@@ -70,7 +71,7 @@ static json_t *schema_named(const char *word, struct err *err) {
 
 static struct workflow *ask_workflow_of(void *ctx, json_t *schema, struct err *err) {
   const struct ask_question *q = ctx;
-  json_t *structured = json_copy(q->structured);
+  json_t *structured = json_clone_top(q->structured);
   json_object_set(structured, "schema", schema);
   json_t *doc =
       json_pack("{ss ss ss* s[{ss ss sb so s{s[s]} s[{ss ss}]}]}", "name", "ask", "language",
